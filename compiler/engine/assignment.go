@@ -22,7 +22,7 @@ type assignments struct {
 	in      *Inputs
 	tuples  *tuples
 	emitter *emitter
-	targets sync.Map    // *model.DeploymentTarget -> *deployed
+	targets sync.Map    // *model.DeploymentTarget -> *targetKey
 	rows    []row       // by assignment
 	spill   spill       // the files of the emitted assignments
 	roots   []extent    // in the spill, of the files at the roots of cluster types

@@ -42,7 +42,8 @@ type entries struct {
 	needed map[string]map[string]bool
 }
 
-// move is a cluster's change from a recorded entry to one that names another folder.
+// move is a cluster's change from a recorded entry to one that names another folder. For a fresh
+// entry, from has only the cluster.
 type move struct {
 	shard *shard
 	from  tree.EntryRecord

@@ -12,55 +12,57 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Comparison is what differs between two environments, or one at two commits.
+// Comparison is the difference between two environments, or between one at two commits.
 type Comparison struct {
 	Before ComparedSide `json:"before"`
 	After  ComparedSide `json:"after"`
-	// Workloads are those that differ, by name, and Same counts the others.
+	// Workloads are the different workloads, sorted by name, and Same counts the others.
 	Workloads []WorkloadComparison `json:"workloads"`
 	Same      int                  `json:"same"`
 }
 
-// ComparedSide is an environment that is compared.
+// ComparedSide is one of the compared environments.
 type ComparedSide struct {
 	Environment string `json:"environment"`
 	Revision    string `json:"revision,omitempty"` // "" for the platform's folder as it is
 	Assignments int    `json:"assignments"`
-	Failed      int    `json:"failed"` // of them; their values are not compared
+	Failed      int    `json:"failed"` // assignments with errors; their values are not compared
 }
 
-// WorkloadComparison is what differs in a workload.
+// WorkloadComparison has the differences of a workload.
 type WorkloadComparison struct {
 	Workload string `json:"workload"`
-	// Differences are the placements, then versions, namespaces and contracts, then
-	// values by their paths.
+	// Differences are the placements, then versions, namespaces and contracts, then values sorted
+	// by path.
 	Differences []WorkloadDifference `json:"differences"`
 }
 
-// WorkloadDifference is one thing that all assignments of a workload together have otherwise.
+// WorkloadDifference is a difference between all assignments of a workload on both sides.
 type WorkloadDifference struct {
 	Kind DifferenceKind `json:"kind"`
 	Path string         `json:"path,omitempty"` // of a value
-	// ClusterType is that on which a value differs that all assignments have alike together,
-	// or the folder of a class of one whose clusters only one side lists; "" for all.
+	// ClusterType is the cluster type of a value's difference, or the folder of a class whose
+	// clusters only one side lists. It is "" for a difference on all cluster types.
 	ClusterType string `json:"clusterType,omitempty"`
-	// Clusters are those that both sides list, sorted, that have the workload only on one side,
-	// or other values of it; none where the difference is not of single clusters.
+	// Clusters are the clusters on both sides that have the workload only on one side, or
+	// different values of it. They are sorted, and absent if the difference is not about single
+	// clusters.
 	Clusters []string `json:"clusters,omitempty"`
-	// Before and After are what the assignments have, sorted, each once. Of a value they are
-	// JSON, of those assignments that are not configured alike on both sides.
+	// Before and After are the texts of the assignments on each side, sorted and without
+	// duplicates. For a value they are JSON, and come from assignments that are configured
+	// differently on both sides.
 	Before []string `json:"before"`
 	After  []string `json:"after"`
 }
 
-// DifferenceKind says what differs.
+// DifferenceKind is the kind of a difference.
 type DifferenceKind string
 
-// What is compared of a workload.
+// The compared aspects of a workload.
 const (
-	DiffersInPlacement DifferenceKind = "placement" // the cluster types that it is on, and clusters
+	DiffersInPlacement DifferenceKind = "placement" // its cluster types and clusters
 	DiffersInVersion   DifferenceKind = "version"
-	DiffersInNamespace DifferenceKind = "namespace" // with the names of what the assignment is of left open
+	DiffersInNamespace DifferenceKind = "namespace" // without the names in it that depend on the assignment
 	DiffersInContract  DifferenceKind = "contract"
 	DiffersInValue     DifferenceKind = "value"
 )
@@ -71,8 +73,8 @@ type compared struct {
 	all []int // by number
 }
 
-// Compare compares two environments, workload by workload. Neither is nil, and both can be
-// read. Clusters that both list are compared one by one, whatever their classes are.
+// Compare compares two environments, workload by workload. Both must have a model. Compare
+// compares clusters that both environments list one by one, whatever their classes are.
 func Compare(ctx context.Context, before, after *engine.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
@@ -133,7 +135,7 @@ func differencesOf(ctx context.Context, workload string, before, after compared,
 			continue
 		}
 		if len(before.all) == 0 || len(after.all) == 0 {
-			return out, nil // it is on one side alone
+			return out, nil // the workload is only on one side
 		}
 		out = append(out, clusters.placements(workload, before.set(of.of), after.set(of.of))...)
 	}
@@ -141,7 +143,7 @@ func differencesOf(ctx context.Context, workload string, before, after compared,
 	return append(append(out, values...), clustersThatDiffer(before, after)...), err
 }
 
-// set returns what the assignments have, sorted, each once.
+// set returns the texts of all assignments, sorted and without duplicates.
 func (c compared) set(of func(compared, int) []string) []string {
 	found := map[string]bool{}
 	for _, i := range c.all {
@@ -163,7 +165,7 @@ func version(c compared, i int) []string {
 	return nil
 }
 
-// namespace returns the namespace with the names that tell assignments apart left open.
+// namespace returns the namespace with placeholders for the names that distinguish assignments.
 func namespace(c compared, i int) []string {
 	a := &c.e.Schedule.Assignments[i]
 	open := "-" + c.e.Plan.Namespaces[i] + "-"
@@ -174,7 +176,7 @@ func namespace(c compared, i int) []string {
 	return []string{strings.Trim(open, "-")}
 }
 
-// contracts returns what an assignment has to satisfy.
+// contracts returns the contracts of an assignment.
 func contracts(c compared, i int) []string {
 	a := &c.e.Schedule.Assignments[i]
 	out := c.e.Plan.ConfigSchemas(i)
@@ -189,11 +191,11 @@ func contracts(c compared, i int) []string {
 	return out
 }
 
-// valuesThatDiffer compares the values of those assignments that are not configured alike on
-// both sides: only these are composed, and each configuration once. What all assignments of
-// the workload have together comes first, then what is otherwise on a cluster type that both
-// sides have, on clusters that both list, and in folders of other clusters. A difference of
-// other cluster types does not hide one of a type whose clusters both list, in classes.
+// valuesThatDiffer compares the values of the assignments that are configured differently on both
+// sides. It composes only these, and each configuration once. It first compares all assignments
+// of the workload together. After that it compares cluster types that both sides have, clusters
+// that both sides list, and folders of other clusters. If both sides list a type's clusters and
+// these are in classes, differences of other cluster types do not hide a difference of that type.
 func valuesThatDiffer(ctx context.Context, workload string, before, after compared,
 	both *onClusters) ([]WorkloadDifference, error) {
 	was, is := before.outside(both.classified), after.outside(both.classified)
@@ -260,20 +262,20 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 	return merged(out), nil
 }
 
-// valuePair are configurations that are compared, each by an assignment that has it: those of
-// all cluster types, of one, or of clusters of one.
+// valuePair are two sets of compared configurations, each with an assignment that has it. They
+// belong to all cluster types, to one, or to clusters of one.
 type valuePair struct {
 	clusterType   string
 	clusters      []string
-	before, after map[model.Digest]int // nil where there is nothing to compare
+	before, after map[model.Digest]int // nil if there is nothing to compare
 }
 
-// pairOf pairs what is not configured alike. Where all of one side is on the other too, the
-// other is compared with all of it.
+// pairOf pairs the different configurations of both sides. If all configurations of one side are
+// on the other side too, it pairs the other side's differences with all of them.
 func pairOf(clusterType string, before, after compared) valuePair {
 	was, is := before.configurations(), after.configurations()
 	onlyBefore, onlyAfter := without(was, is), without(is, was)
-	if len(was) == 0 || len(is) == 0 || len(onlyBefore)+len(onlyAfter) == 0 { // all of a side has errors, or all is alike
+	if len(was) == 0 || len(is) == 0 || len(onlyBefore)+len(onlyAfter) == 0 { // a side failed, or both are equal
 		return valuePair{}
 	}
 	if len(onlyBefore) == 0 {
@@ -300,7 +302,7 @@ func (c compared) in(folder string) compared {
 	return c.those(func(ct *model.ClusterType) bool { return ct.Name == folder })
 }
 
-// those returns the assignments on those cluster types, or classes, for which a condition holds.
+// those returns the assignments on the cluster types, or classes, that meet a condition.
 func (c compared) those(is func(*model.ClusterType) bool) compared {
 	out := compared{e: c.e}
 	for _, i := range c.all {
@@ -336,7 +338,7 @@ func without(all, others map[model.Digest]int) map[model.Digest]int {
 	return out
 }
 
-// values returns the values of configurations, by their digests and paths.
+// values returns the values of configurations, by digest and path.
 func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[model.Digest]map[string]string, error) {
 	tuples := map[int32][]model.Digest{}
 	for digest, i := range of {
@@ -356,7 +358,7 @@ func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[mode
 	return out, err
 }
 
-// together returns, by path, what configurations have.
+// together returns all values of configurations, by path.
 func together(values map[model.Digest]map[string]string, of map[model.Digest]int) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for digest := range of {

@@ -12,12 +12,12 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// onClusters is what differs on the clusters that both environments list: the pairs of a
+// onClusters has the differences on clusters that both environments list. Its pairs are of a
 // workload, instead of a deployment target, and a cluster.
 type onClusters struct {
 	pairs map[string][]*effect.Pair // by workload
-	// stays are the folders that some of these clusters follow on both sides, and classified the
-	// cluster types of which some are in classes.
+	// stays are the folders that some of these clusters follow on both sides. classified are the
+	// cluster types that have some of these clusters in classes.
 	stays, classified map[string]bool
 }
 
@@ -73,8 +73,8 @@ func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
 	return out, nil
 }
 
-// placements returns the clusters that have a workload only on one side, if both sides have it
-// on their cluster type.
+// placements returns the clusters that have a workload only on one side, if both sides have it on
+// their cluster type.
 func (o *onClusters) placements(workload string, before, after []string) []WorkloadDifference {
 	var out []WorkloadDifference
 	for _, p := range o.pairs[workload] {
@@ -91,7 +91,7 @@ func (o *onClusters) placements(workload string, before, after []string) []Workl
 	return merged(out)
 }
 
-// merged puts the clusters of equal differences together.
+// merged combines equal differences, with the clusters of all of them.
 func merged(all []WorkloadDifference) []WorkloadDifference {
 	var out []WorkloadDifference
 	for _, d := range all {
@@ -108,8 +108,8 @@ func merged(all []WorkloadDifference) []WorkloadDifference {
 	return out
 }
 
-// clustersThatDiffer compares values that clusters which both sides list have of their own,
-// together for each path.
+// clustersThatDiffer compares the own values of clusters that both sides list. It returns one
+// difference for each path.
 func clustersThatDiffer(before, after compared) []WorkloadDifference {
 	was, is := before.own(), after.own()
 	found := map[string]*WorkloadDifference{} // by path
@@ -143,7 +143,7 @@ func clustersThatDiffer(before, after compared) []WorkloadDifference {
 	return out
 }
 
-// own returns, by cluster and path, the values that clusters have of their own.
+// own returns the own values of clusters, by cluster and path.
 func (c compared) own() map[string]map[string]map[string]bool {
 	targets := map[string][]string{} // by folder
 	for _, i := range c.all {
@@ -165,7 +165,7 @@ func (c compared) own() map[string]map[string]map[string]bool {
 	return out
 }
 
-// addLeaves adds what is in a value to what there is by path.
+// addLeaves adds the leaves of a value to all, by path.
 func addLeaves(all map[string]map[string]bool, path string, v model.Value) {
 	if v.Kind() == model.Struct {
 		for _, f := range v.Fields() {

@@ -14,18 +14,18 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// About is what is known of an entity in one environment, beside its fields.
+// About is the information about an entity in one environment, in addition to its fields.
 type About struct {
-	// Positions are where it is written.
+	// Positions are its positions in the files.
 	Positions []model.Position `json:"positions"`
-	// Assignments are those that it concerns, as for explain, in the order of Assignments.
+	// Assignments are the assignments that it concerns, for explain, in the order of Assignments.
 	Assignments []string `json:"assignments"`
-	// Diagnostics are those about it and those that point to it, as a line each.
+	// Diagnostics are the diagnostics about it, and those that point to it, one line each.
 	Diagnostics []string `json:"diagnostics"`
 }
 
-// Describe says what is known of an entity, or of a deployment target, in an environment;
-// nothing where the environment cannot be read.
+// Describe returns the information about an entity, or about a deployment target, in an
+// environment. It returns empty lists if the environment cannot be read.
 func Describe(b *compiler.Build, environment string, of model.Ref) About {
 	about := About{Positions: []model.Position{}, Assignments: []string{}, Diagnostics: []string{}}
 	e := find(b, environment)
@@ -47,13 +47,14 @@ func Describe(b *compiler.Build, environment string, of model.Ref) About {
 	return about
 }
 
-// isAbout says whether a diagnostic is about an entity or something in it, or points there.
+// isAbout reports whether a diagnostic is about an entity or a part of it, or points there.
 func isAbout(d diag.Diagnostic, of model.Ref) bool {
 	within := func(path string) bool { return path == of.String() || strings.HasPrefix(path, of.String()+".") }
 	return within(d.Path) || slices.ContainsFunc(d.Sites, func(s diag.Site) bool { return within(s.Ref.String()) })
 }
 
-// concernedBy returns what says whether an entity concerns an assignment, by its number.
+// concernedBy returns a function that reports whether an entity concerns an assignment, by
+// number.
 func concernedBy(e *engine.Environment, of model.Ref) func(int) bool {
 	all := e.Schedule.Assignments
 	switch of.Collection {
@@ -111,13 +112,13 @@ type Requirement struct {
 	Optional         bool   `json:"optional"`
 	Enforce          string `json:"enforce"` // block or advise
 	RequiredBy       Place  `json:"requiredBy"`
-	// Given says whether the key has a value; By is what gives it.
+	// Given reports whether the key has a value. By are the origins of the value.
 	Given bool     `json:"given"`
 	By    []Origin `json:"by"`
 }
 
-// Requirements lists what the contracts of all assignments name, by assignment,
-// key and contract.
+// Requirements lists the keys that the contracts of all assignments name, by assignment, key and
+// contract.
 func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error) {
 	out := []Requirement{}
 	for e := range readable(b) {
@@ -170,9 +171,9 @@ func nameOf(contract model.Ref) string {
 	return contract.Name
 }
 
-// EachValues calls f with the composed values of each assignment without errors, in the order
-// of Assignments. A few hundred assignments are composed at a time, and the values of these
-// alone are in memory. It returns the first error of f.
+// EachValues calls f with the composed values of each assignment without errors, in the order of
+// Assignments. It composes a few hundred assignments at a time, and has only their values in
+// memory. It returns the first error of f.
 func EachValues(ctx context.Context, b *compiler.Build, f func(*Assignment, []Value) error) error {
 	for e := range readable(b) {
 		var built []int
@@ -191,15 +192,15 @@ func EachValues(ctx context.Context, b *compiler.Build, f func(*Assignment, []Va
 	return nil
 }
 
-// ClusterValue is a value that a single cluster has, beside those of its assignments.
+// ClusterValue is a value of a single cluster, in addition to the values of its assignments.
 type ClusterValue struct {
 	Environment, Cluster string
-	// DeploymentTarget is the full name of the one that it is composed for; "" for the
-	// cluster's own value, which it has for all of them.
+	// DeploymentTarget is the full name of the deployment target that the value is composed for.
+	// It is "" for the cluster's own value, which applies to all deployment targets.
 	DeploymentTarget string
 	Path             string
-	Value            model.Value // null where a composed value is taken away
-	// Positions are where an own value is written.
+	Value            model.Value // null if it removes a composed value
+	// Positions are the positions of an own value in the files.
 	Positions []model.Position
 }
 
@@ -231,7 +232,7 @@ func EachClusterValue(b *compiler.Build, f func(*ClusterValue) error) error {
 	return nil
 }
 
-// eachLeaf calls f with the leaves of a value, as they are shown, by path.
+// eachLeaf calls f with the leaves of a value, in the form to show, by path.
 func eachLeaf(path string, v model.Value, f func(path string, v model.Value) error) error {
 	if v.Kind() != model.Struct || path != "" && len(v.Fields()) == 0 {
 		return f(path, compose.Shown(path, v))
@@ -246,7 +247,7 @@ func eachLeaf(path string, v model.Value, f func(path string, v model.Value) err
 	return nil
 }
 
-// valuesOfEach composes the tuples of some assignments, each once.
+// valuesOfEach composes the tuples of assignments, each once.
 func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
 	f func(*Assignment, []Value) error) error {
 	of := map[int32][]Value{}

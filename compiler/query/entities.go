@@ -8,15 +8,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Registration is a reference to what another team keeps in a repository, in one
-// environment.
+// Registration is a reference to another team's files in a repository, in one environment.
 type Registration struct {
 	Environment string    `json:"environment"`
 	Name        string    `json:"name"`
 	Workspace   string    `json:"workspace,omitempty"`
 	Git         model.Git `json:"git"`
-	Brings      []string  `json:"brings"`    // "workloads" and "configs", those that it may
-	Workloads   []string  `json:"workloads"` // that it brings
+	Brings      []string  `json:"brings"`    // "workloads", "configs", or both: what it may bring
+	Workloads   []string  `json:"workloads"` // the workloads that it brings
 }
 
 // Registrations lists the registrations, by environment and name.
@@ -50,13 +49,13 @@ type SchedulingPolicy struct {
 	DeploymentTargets string     `json:"deploymentTargets"`  // the selector, as CUE
 	ClusterTypes      string     `json:"clusterTypes"`       // the selector, as CUE
 	Clusters          string     `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	Except            []Except   `json:"except,omitempty"`   // what it leaves out
+	Except            []Except   `json:"except,omitempty"`   // the pairs that it leaves out
 	Deny              bool       `json:"deny"`
 	Pin               *model.Pin `json:"pin,omitempty"`
-	Assignments       int        `json:"assignments"` // that it makes, alone or with others
+	Assignments       int        `json:"assignments"` // assignments that it makes, by itself or with others
 }
 
-// Except is what a scheduling policy leaves out: selectors, as CUE.
+// Except selects pairs that a scheduling policy leaves out. Its selectors are CUE.
 type Except struct {
 	DeploymentTargets string `json:"deploymentTargets"`
 	ClusterTypes      string `json:"clusterTypes"`
@@ -88,7 +87,7 @@ func SchedulingPolicies(b *compiler.Build) []SchedulingPolicy {
 	return out
 }
 
-// optionalSelector returns a selector as CUE, "" for none.
+// optionalSelector returns a selector as CUE. It returns "" if the selector is nil.
 func optionalSelector(s *model.Selector) string {
 	if s == nil {
 		return ""
@@ -128,8 +127,8 @@ func ConfigSchemas(b *compiler.Build) []ConfigSchema {
 type NamespaceService struct {
 	Environment  string   `json:"environment"`
 	Name         string   `json:"name"`
-	ClusterTypes []string `json:"clusterTypes"` // that use it
-	Facts        []string `json:"facts"`        // fields of #assignment that it uses
+	ClusterTypes []string `json:"clusterTypes"` // the cluster types that use it
+	Facts        []string `json:"facts"`        // the fields of #assignment that it uses
 }
 
 // NamespaceServices lists the namespace services, by environment and name.
@@ -151,8 +150,8 @@ type Reconciler struct {
 	Environment  string   `json:"environment"`
 	Name         string   `json:"name"`
 	Backend      string   `json:"backend"`
-	ClusterTypes []string `json:"clusterTypes"` // that use it
-	Facts        []string `json:"facts"`        // fields of #assignment that it uses
+	ClusterTypes []string `json:"clusterTypes"` // the cluster types that use it
+	Facts        []string `json:"facts"`        // the fields of #assignment that it uses
 }
 
 // Reconcilers lists the reconcilers, by environment and name.
@@ -169,7 +168,8 @@ func Reconcilers(b *compiler.Build) []Reconciler {
 	return out
 }
 
-// clusterTypesWith returns the names of the cluster types of which something is true.
+// clusterTypesWith returns the names of the cluster types that meet a condition, without
+// duplicates.
 func clusterTypesWith(e *engine.Environment, is func(*model.ClusterType) bool) []string {
 	names := []string{}
 	for i := range e.Model.ClusterTypes {
@@ -187,13 +187,13 @@ type Test struct {
 	Description string `json:"description,omitempty"`
 	Match       string `json:"match"`
 	Clusters    string `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	// Assignments are how many it matches.
+	// Assignments is the number of assignments that it matches.
 	Assignments int  `json:"assignments"`
 	Failed      bool `json:"failed"` // it has errors
 }
 
-// Tests lists the tests, by environment and name, without those whose match leaves the
-// environment out.
+// Tests lists the tests, by environment and name, except tests whose match excludes the
+// environment.
 func Tests(b *compiler.Build) []Test {
 	out := []Test{}
 	for e := range readable(b) {
@@ -221,22 +221,23 @@ type ClusterType struct {
 	Reconciler       string             `json:"reconciler"`
 	NamespaceService string             `json:"namespaceService"`
 	ConfigFormat     model.ConfigFormat `json:"configFormat"`
-	// KubernetesVersion and APIVersions are what charts that are rendered find on
-	// its clusters, where the platform says.
+	// KubernetesVersion and APIVersions are the versions that rendered charts see on its
+	// clusters. They are empty if the platform does not declare them.
 	KubernetesVersion string   `json:"kubernetesVersion,omitempty"`
 	APIVersions       []string `json:"apiVersions"`
 	Clusters          []string `json:"clusters"`
-	// Entries says what clusters pull: the folder of the type, or each an entry of its own.
+	// Entries determines whether clusters pull the folder of the type, or each an entry of its
+	// own.
 	Entries model.Entries `json:"entries"`
-	// Classes are those of its clusters that have a folder, sorted by folder.
+	// Classes are the classes of its clusters that have a folder, sorted by folder.
 	Classes     []Class `json:"classes"`
 	Assignments int     `json:"assignments"` // of all classes
 }
 
-// Class are the clusters of a type that no selector of clusters tells apart.
+// Class is a group of clusters of a type that no selector of clusters distinguishes.
 type Class struct {
 	Folder string `json:"folder"`
-	// Selectors are the names of the selectors of clusters that hold for them, sorted.
+	// Selectors are the names of the selectors of clusters that select them, sorted.
 	Selectors   []string `json:"selectors"`
 	Clusters    int      `json:"clusters"`
 	Assignments int      `json:"assignments"`
@@ -273,7 +274,7 @@ func ClusterTypes(b *compiler.Build) []ClusterType {
 	return out
 }
 
-// Cluster is one physical cluster or host, as one environment knows it.
+// Cluster is one physical cluster or host, in one environment.
 type Cluster struct {
 	Environment string            `json:"environment"`
 	Name        string            `json:"name"`
@@ -281,9 +282,9 @@ type Cluster struct {
 	ClusterType string            `json:"clusterType"`
 	Folder      string            `json:"folder"` // of its cluster type, or of its class
 	Address     string            `json:"address,omitempty"`
-	Inventory   string            `json:"inventory,omitempty"` // that has it as a row
+	Inventory   string            `json:"inventory,omitempty"` // the inventory that has it as a row
 	Labels      map[string]string `json:"labels"`
-	// Workloads are what is assigned to it, sorted. Clusters of one folder share the slice.
+	// Workloads are the workloads assigned to it, sorted. Clusters of one folder share the slice.
 	Workloads []string `json:"workloads"`
 }
 
@@ -320,8 +321,8 @@ type Inventory struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	File        string `json:"file"`                  // as it is written
-	ClusterType string `json:"clusterType,omitempty"` // of rows that name none
-	Clusters    int    `json:"clusters"`              // rows that are clusters
+	ClusterType string `json:"clusterType,omitempty"` // of rows without a cluster type
+	Clusters    int    `json:"clusters"`              // the number of rows that are clusters
 }
 
 // Inventories lists the inventories, by environment and name.

@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Explanation says why a deployment target is, or is not, assigned to a cluster
-// type, and where its configuration comes from.
+// Explanation explains why a deployment target is, or is not, assigned to a cluster type, and the
+// origins of its configuration.
 type Explanation struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
@@ -27,20 +27,21 @@ type Explanation struct {
 	DeploymentTarget string `json:"deploymentTarget"` // the full name
 	Assigned         bool   `json:"assigned"`
 
-	// Of one that is assigned.
+	// These fields are set if it is assigned.
 	Assignment *Assignment `json:"assignment,omitempty"`
 	Policies   []Place     `json:"policies,omitempty"`
 	Values     []Value     `json:"values,omitempty"`
-	// ChartValues are what the application gives its chart, and, below the path that
-	// platformValues names, the platform's; of a chart alone.
+	// ChartValues are the application's values for its chart. The platform's values are below the
+	// path in platformValues. ChartValues is set only for a chart.
 	ChartValues []Value `json:"chartValues,omitempty"`
 
-	// Of one that is not: why, and where the policies and both sides are written.
+	// These fields are set if it is not assigned: the reason, and the places of the policies and
+	// of both sides.
 	Absence *schedule.Absence `json:"absence,omitempty"`
 	Places  []Place           `json:"places,omitempty"`
 }
 
-// Place is a named thing and where it is written.
+// Place is a named thing with its positions in the files.
 type Place struct {
 	Kind      string           `json:"kind"`
 	Name      string           `json:"name"`
@@ -61,13 +62,13 @@ type Origin struct {
 	Kind      compose.OriginKind `json:"kind"`
 	Name      string             `json:"name"`
 	Layer     *int               `json:"layer,omitempty"` // of a config
-	Text      string             `json:"text"`            // what is written there
+	Text      string             `json:"text"`            // the text at that place
 	Positions []model.Position   `json:"positions"`
 }
 
-// folderOf returns the folder of a cluster type, or of a class of one, by its name, else of
-// the cluster with the name. The error says that the cluster type has several classes and no
-// folder of its own.
+// folderOf returns the folder of a cluster type or of a class, by its name. If there is no such
+// folder, it returns the folder of the cluster with this name. It returns an error if the cluster
+// type has several classes and no folder of its own.
 func folderOf(e *engine.Environment, name string) (folder string, cluster *model.Cluster, err error) {
 	var classes []string
 	for i := range e.Model.ClusterTypes {
@@ -88,12 +89,13 @@ func folderOf(e *engine.Environment, name string) (folder string, cluster *model
 	return name, nil, nil
 }
 
-// Explain explains a pair: of a deployment target and a cluster type, a class of one, or a
-// cluster. key, if given, is a path, and only the values at or
-// below it are explained. ok is false where nothing of the environment can be read. The
-// error names a cluster type, a deployment target or a value that the environment does not
-// have, and what it may have meant; where errors hide a part of the environment, it is not
-// known what there is, and they are no error.
+// Explain explains a pair of a deployment target and a cluster type, a class, or a cluster. key,
+// if not "", is a path, and Explain explains only the values at or below it. ok is false if the
+// environment cannot be read.
+//
+// Explain returns an error if the environment does not have the cluster type, the deployment
+// target or the value. The error suggests a similar name. If errors hide a part of the
+// environment, names that do not exist are not an error.
 func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, target,
 	key string) (x Explanation, ok bool, err error) {
 	x = Explanation{Environment: environment, ClusterType: clusterType, DeploymentTarget: target}
@@ -155,7 +157,8 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	return x, true, nil
 }
 
-// composedFor returns a cluster of a class for which a value is composed alone; nil for none.
+// composedFor returns a cluster of a class that has its own composed value. It returns nil if
+// there is no such cluster.
 func composedFor(e *engine.Environment, folder, target, key string) *model.Cluster {
 	for i := range e.Model.Clusters {
 		c := &e.Model.Clusters[i]
@@ -166,7 +169,7 @@ func composedFor(e *engine.Environment, folder, target, key string) *model.Clust
 	return nil
 }
 
-// neither says that a name is of no cluster type, and of no cluster.
+// neither changes an unknown name to one of neither a cluster type nor a cluster.
 func neither(e *engine.Environment, u schedule.Unknown) schedule.Unknown {
 	var names []string
 	for i := range e.Model.ClusterTypes {
@@ -184,7 +187,8 @@ func neither(e *engine.Environment, u schedule.Unknown) schedule.Unknown {
 	return u
 }
 
-// unknown returns the error of sides that do not exist; nil where all exist, or may.
+// unknown returns the error about sides that do not exist. It returns nil if all sides exist, or
+// may exist.
 func unknown(a *schedule.Absence) error {
 	if len(a.Unknown) == 0 || a.Uncertain {
 		return nil
@@ -196,7 +200,7 @@ func unknown(a *schedule.Absence) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// noValue returns the error of a key that an assignment has no value for.
+// noValue returns the error about a key that an assignment has no value for.
 func noValue(target, key string, all []Value) error {
 	var paths []string
 	for _, v := range all {
@@ -219,7 +223,7 @@ func valuesOf(e *engine.Environment, leaves []compose.Leaf) []Value {
 	return out
 }
 
-// chartValues are what the chart of an assignment gets; nil where it has none.
+// chartValues returns the values of an assignment's chart. It returns nil if it has no chart.
 func chartValues(e *engine.Environment, a *schedule.Assignment, platform []Value) []Value {
 	h := a.Manifests.Helm
 	if h == nil {
@@ -287,35 +291,35 @@ func absencePlaces(e *engine.Environment, a *schedule.Absence) []Place {
 	return out
 }
 
-// ClusterExplanation says what runs on one cluster, and why.
+// ClusterExplanation explains what runs on one cluster, and why.
 type ClusterExplanation struct {
 	Environment string            `json:"environment"`
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	ClusterType string            `json:"clusterType"`
 	Address     string            `json:"address,omitempty"`
-	Inventory   string            `json:"inventory,omitempty"` // that has it as a row
+	Inventory   string            `json:"inventory,omitempty"` // the inventory that has it as a row
 	Labels      map[string]string `json:"labels"`              // as selectors of clusters see them
-	// Folder is what it follows, and Pulls what its reconciler pulls, in the environment's tree.
+	// Folder is the folder that it follows. Pulls is the folder in the environment's tree that
+	// its reconciler pulls.
 	Folder string `json:"folder"`
 	Pulls  string `json:"pulls"`
-	// Class are the selectors of clusters that hold for it, sorted by kind and name.
+	// Class are the selectors of clusters that select it, sorted by kind and name.
 	Class []Place `json:"class"`
-	// Values are the cluster's own.
+	// Values are the cluster's own values.
 	Values      *model.Value        `json:"values,omitempty"`
 	Positions   []model.Position    `json:"positions"`
 	Assignments []ClusterAssignment `json:"assignments"`
 }
 
-// ClusterAssignment is what is assigned to a cluster, with its composed values.
+// ClusterAssignment is an assignment on a cluster, with its composed values.
 type ClusterAssignment struct {
 	Assignment
 	Values []Value `json:"values"`
 }
 
-// ExplainCluster explains a cluster. ok is false where nothing of the environment can be
-// read, or errors hide the cluster. The error says that there is no such cluster, and what
-// may have been meant.
+// ExplainCluster explains a cluster. ok is false if the environment cannot be read, or if errors
+// hide the cluster. If there is no such cluster, the error suggests a similar name.
 func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 	name string) (x ClusterExplanation, ok bool, err error) {
 	e := find(b, environment)
@@ -366,7 +370,7 @@ func noCluster(e *engine.Environment, name string) error {
 		cmp.Or(spelling.DidYouMean(name, names), "it lists none"))
 }
 
-// classOf returns the selectors of clusters that hold for a class.
+// classOf returns the selectors of clusters that select a class.
 func classOf(e *engine.Environment, ct *model.ClusterType) []Place {
 	out := []Place{}
 	for _, s := range e.Model.ClusterSelectors() {
@@ -382,8 +386,8 @@ func classOf(e *engine.Environment, ct *model.ClusterType) []Place {
 	return out
 }
 
-// valuesOn returns the composed values of an assignment, with what they are on a cluster; nil
-// for what all its clusters have in common.
+// valuesOn returns the composed values of an assignment on a cluster. If c is nil, it returns the
+// values that all clusters of the assignment share.
 func valuesOn(ctx context.Context, e *engine.Environment, assignment int, c *model.Cluster) ([]Value, error) {
 	if c == nil {
 		g, err := e.Graph(ctx, assignment)
@@ -399,8 +403,8 @@ func valuesOn(ctx context.Context, e *engine.Environment, assignment int, c *mod
 	return onCluster(e, c, valuesOf(e, g.Leaves())), nil
 }
 
-// masked returns the own values of a cluster, of which what looks like a secret is masked; nil
-// for none.
+// masked returns the own values of a cluster, and masks values that look like secrets. It returns
+// nil if values is nil.
 func masked(values *model.Value) *model.Value {
 	if values == nil {
 		return nil
@@ -409,7 +413,7 @@ func masked(values *model.Value) *model.Value {
 	return &shown
 }
 
-// shownIn returns what is shown of a value at a path, and of what is in it.
+// shownIn returns a value at a path in the form to show, including the values in it.
 func shownIn(path string, v model.Value) model.Value {
 	if v.Kind() != model.Struct {
 		return compose.Shown(path, v)
@@ -421,7 +425,7 @@ func shownIn(path string, v model.Value) model.Value {
 	return model.StructOf(fields...)
 }
 
-// onCluster puts the cluster's own values in the place of composed ones.
+// onCluster replaces composed values by the cluster's own values.
 func onCluster(e *engine.Environment, c *model.Cluster, all []Value) []Value {
 	if c.Values == nil {
 		return all

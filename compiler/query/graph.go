@@ -14,16 +14,16 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// drawing is a graph that is being made. In a graph of several environments, ids and labels of
-// groups have their names.
+// drawing is a graph under construction. In a graph of several environments, the ids and labels
+// of groups contain the names of the environments.
 type drawing struct {
 	graph.Graph
 	several  bool
-	required map[string]bool // the ids of contracts of applications that are added
+	required map[string]bool // the ids of the applications' contracts in the graph
 }
 
-// nodeLooks are the looks of kinds of nodes, the same in all graphs. DOT and Mermaid have eight
-// shapes: those of one graph differ modulo 8.
+// nodeLooks are the looks of kinds of nodes, which are the same in all graphs. DOT and Mermaid
+// have eight shapes, so the looks in one graph differ modulo 8.
 var nodeLooks = map[string]int{
 	"assignment": 0, "config of the base": 1, "config of the environment": 2, "config schema": 3,
 	"contract of the application": 4, "assignment with errors": 5,
@@ -32,7 +32,7 @@ var nodeLooks = map[string]int{
 	"environment": 16, "ring": 17,
 }
 
-// edgeLooks are the same of edges. Only those of one graph differ.
+// edgeLooks are the looks of kinds of edges. They differ only within one graph.
 var edgeLooks = map[string]int{
 	"sets values of": 0, "validates": 1,
 	"is assigned to": 0, "selects": 1, "takes away": 2,
@@ -72,8 +72,7 @@ func (d *drawing) edge(from, to, kind string) {
 	d.Edges = append(d.Edges, graph.Edge{From: from, To: to, Kind: kind})
 }
 
-// finish sorts the graph, and leaves out groups without nodes, and edges from and to what is not
-// there.
+// finish sorts the graph. It removes groups without nodes, and edges from or to missing nodes.
 func (d *drawing) finish() *graph.Graph {
 	there, groups := map[string]bool{}, map[string]bool{}
 	for _, n := range d.Nodes {
@@ -85,8 +84,8 @@ func (d *drawing) finish() *graph.Graph {
 	return &d.Graph
 }
 
-// reach returns the nodes from which edges lead to a node, or, forwards, to which they lead from
-// it, and itself.
+// reach returns a node and all nodes from which edges lead to it, directly or through others. If
+// forwards is set, it returns the node and all nodes to which edges lead from it.
 func (d *drawing) reach(id string, forwards bool) map[string]bool {
 	next := map[string][]string{}
 	for _, e := range d.Edges {
@@ -113,9 +112,10 @@ func (d *drawing) reach(id string, forwards bool) map[string]bool {
 // readableOf returns the environments that a graph shows.
 func readableOf(b *compiler.Build) []*engine.Environment { return slices.Collect(readable(b)) }
 
-// chosen returns an assignment by its id, with its environment; nil where none is asked for, and
-// where errors hide it. The cluster type may be a class of one, or a cluster. The error says that
-// there is none, and what may have been meant.
+// chosen returns an assignment by its id, with its environment. It returns nil if id is not the
+// id of an assignment in a readable environment, or if errors hide the assignment. The cluster
+// type in the id may be a class or a cluster. If the assignment does not exist, the error
+// suggests a similar name.
 func chosen(b *compiler.Build, id string) (*engine.Environment, int, error) {
 	environment, clusterType, target, ok := Parse(id)
 	e := find(b, environment)
@@ -153,12 +153,12 @@ func LabelsText(labels map[string]string) string {
 	return strings.Join(out, ",")
 }
 
-// PromotionGraph is how commits come from environment to environment, and through their rings:
-// with gates, and the branches of source and tree. An environment is highlighted with all that a
-// commit passes before it comes there; "" for none.
+// PromotionGraph shows how commits pass from environment to environment, and through their rings.
+// It includes gates, and the branches of source and tree. It highlights an environment and
+// everything that a commit passes before it; "" highlights nothing.
 func PromotionGraph(all []model.Declaration, environment string) *graph.Graph {
 	d := newDrawing("Promotion", nil)
-	last := map[string][]string{} // by environment, what passes a commit on
+	last := map[string][]string{} // by environment, the nodes that pass a commit on
 	for i := range all {
 		last[all[i].Name] = d.stages(&all[i])
 	}
@@ -176,7 +176,7 @@ func PromotionGraph(all []model.Declaration, environment string) *graph.Graph {
 	return g
 }
 
-// stages adds an environment with its rings, and returns what passes a commit on.
+// stages adds an environment with its rings, and returns the nodes that pass a commit on.
 func (d *drawing) stages(of *model.Declaration) (last []string) {
 	p := &of.Promotion
 	detail := []string{}
@@ -226,7 +226,7 @@ func (d *drawing) stages(of *model.Declaration) (last []string) {
 	return last
 }
 
-// gateTexts says in a line each what gates ask.
+// gateTexts describes the conditions of gates, one per line.
 func gateTexts(g *model.Gates) (out []string) {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r := g.Rollout; r != nil {
@@ -298,10 +298,10 @@ func spanText(d time.Duration) string {
 	return text
 }
 
-// ScheduleGraph is what runs where, and why: scheduling policies, the deployment targets that
-// they select, and the cluster types that these are assigned to. An assignment, by its id, is
-// highlighted with the policies that make it; "" for none. The error is that there is no such
-// assignment.
+// ScheduleGraph shows what runs where, and why. It has scheduling policies, the deployment
+// targets that they select, and the cluster types of the assignments. It highlights an
+// assignment, by its id, with the policies that make it; "" highlights nothing. It returns an
+// error if there is no such assignment.
 func ScheduleGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	environments := readableOf(b)
 	d := newDrawing("Schedule", environments)

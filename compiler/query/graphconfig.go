@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// ConfigGraph is the configuration graph of environments: configs by layer, contracts, and the
-// assignments that each matches. What an assignment, by its id, is configured by is highlighted;
-// "" for none. The error is that there is no such assignment.
+// ConfigGraph is the configuration graph of environments. It has configs by layer, contracts, and
+// the assignments that each of them matches. It highlights the configuration of an assignment, by
+// its id; "" highlights nothing. It returns an error if there is no such assignment.
 func ConfigGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	environments := readableOf(b)
 	d := newDrawing("Configuration", environments)
@@ -45,8 +45,8 @@ func ConfigGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	return g, nil
 }
 
-// ConfigPath is the part of the configuration graph that leads to an assignment, by its number
-// in the environment.
+// ConfigPath is the part of the configuration graph that leads to an assignment, given by its
+// number in the environment.
 func ConfigPath(e *engine.Environment, assignment int) *graph.Graph {
 	d := newDrawing("Configuration", []*engine.Environment{e})
 	configs, schemas := e.Plan.Configs(assignment), e.Plan.ConfigSchemas(assignment)
@@ -64,8 +64,8 @@ func ConfigPath(e *engine.Environment, assignment int) *graph.Graph {
 	return d.finish()
 }
 
-// configs adds configs and config schemas of an environment, by their names; layers are those
-// that there are in all environments.
+// configs adds configs and config schemas of an environment, by their names. layers are the
+// layers of all environments.
 func (d *drawing) configs(e *engine.Environment, layers []int, config, schema func(name string) bool) {
 	groups := map[int]string{}
 	for rank, layer := range layers {
@@ -100,7 +100,7 @@ func (d *drawing) configs(e *engine.Environment, layers []int, config, schema fu
 // contractsGroup is the id of the group of contracts, in an environment.
 const contractsGroup = "contracts"
 
-// configured adds an assignment with what configures it.
+// configured adds an assignment with the edges of its configuration.
 func (d *drawing) configured(e *engine.Environment, i int) {
 	a := &e.Schedule.Assignments[i]
 	kind := "assignment"
@@ -130,7 +130,7 @@ func (d *drawing) configured(e *engine.Environment, i int) {
 	}
 }
 
-// originKind says whose a config is.
+// originKind returns the kind of a config's node: of the base, or of the environment.
 func originKind(e *engine.Environment, c *model.Config) string {
 	for _, p := range e.Model.Positions.Of(model.Ref{Collection: "configs", Name: c.Name}) {
 		if strings.HasPrefix(p.File, "environments/"+e.Name+"/") {
@@ -154,10 +154,10 @@ func errorText(invalid bool) string {
 	return ""
 }
 
-// DependencyGraph is what deployment targets depend on, and what the platform takes from
-// elsewhere: sources of manifests and inventories, registrations, and what kalypso.lock pins. The
-// deployment target of an assignment, by its id, is highlighted with all that it needs; "" for
-// none. The error is that there is no such assignment.
+// DependencyGraph shows the dependencies of deployment targets, and the external sources of the
+// platform. These are sources of manifests and inventories, registrations, and the pins of
+// kalypso.lock. It highlights the deployment target of an assignment, by its id, with all its
+// dependencies; "" highlights nothing. It returns an error if there is no such assignment.
 func DependencyGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	environments := readableOf(b)
 	d := &dependencies{drawing: newDrawing("Dependencies", environments), lock: b.Lock(),
@@ -182,7 +182,7 @@ func DependencyGraph(b *compiler.Build, assignment string) (*graph.Graph, error)
 type dependencies struct {
 	*drawing
 	lock  *dependency.Lock
-	known map[dependency.Source]bool // that have nodes
+	known map[dependency.Source]bool // the sources that have nodes
 }
 
 func (d *dependencies) environment(e *engine.Environment) {
@@ -219,20 +219,20 @@ func (d *dependencies) environment(e *engine.Environment) {
 	}
 }
 
-// from adds that something comes from the source of manifests, if they have one.
+// from adds an edge to the source of manifests, if they have one.
 func (d *dependencies) from(id string, m model.Manifests) {
 	if s, has := dependency.SourceOf(m); has {
 		d.edge(id, d.source(s), "is taken from")
 	}
 }
 
-// sourceKinds are what sources are called, and groups of them.
+// sourceKinds are the names of kinds of sources, and of groups of them.
 var sourceKinds = map[dependency.Kind][2]string{
 	dependency.Git: {"git repository", "git repositories"}, dependency.Chart: {"Helm chart", "Helm charts"},
 	dependency.OCI: {"OCI artifact", "OCI artifacts"}, dependency.Module: {"CUE module", "CUE modules"},
 }
 
-// source adds a source, if it is not there, and returns its id.
+// source adds a source if it is missing, and returns its id.
 func (d *dependencies) source(s dependency.Source) string {
 	id := "source/" + s.String()
 	if d.known[s] {

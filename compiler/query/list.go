@@ -1,7 +1,6 @@
-// Package query answers what there is to ask of a compiled platform: its
-// entities and assignments, why an assignment is as it is, and which keys the
-// contracts need. Its types are the JSON of `kalypso get`, `explain` and
-// `requirements`; lists are never null.
+// Package query answers questions about a compiled platform. It lists the entities and
+// assignments, explains assignments, and lists the keys that the contracts require. Its types are
+// the JSON of `kalypso get`, `explain` and `requirements`. Lists are never null.
 package query
 
 import (
@@ -20,7 +19,7 @@ type Environment struct {
 	After        []string `json:"after"`
 	ClusterTypes int      `json:"clusterTypes"`
 	Assignments  int      `json:"assignments"`
-	// Readable is false where errors hide all of the environment.
+	// Readable is false if errors hide the whole environment.
 	Readable bool `json:"readable"`
 	Position int  `json:"-"` // in the order of promotion, from 1
 }
@@ -41,8 +40,7 @@ func Environments(b *compiler.Build) []Environment {
 	return out
 }
 
-// Workload is an application or service, as far as it has deployment targets in
-// one environment.
+// Workload is an application or service, with its deployment targets in one environment.
 type Workload struct {
 	Environment       string            `json:"environment"`
 	Name              string            `json:"name"`
@@ -51,7 +49,7 @@ type Workload struct {
 	Application       string            `json:"application"`
 	Labels            map[string]string `json:"labels"`
 	DeploymentTargets []string          `json:"deploymentTargets"` // full names
-	Clusters          int               `json:"clusters"`          // listed ones that any of them is assigned to
+	Clusters          int               `json:"clusters"`          // listed clusters that any of them is assigned to
 }
 
 // Workloads lists the workloads, by environment and name.
@@ -85,7 +83,7 @@ func Workloads(b *compiler.Build) []Workload {
 	return out
 }
 
-// DeploymentTarget is one flavour of a workload in one environment.
+// DeploymentTarget is one variant of a workload in one environment.
 type DeploymentTarget struct {
 	Environment      string            `json:"environment"`
 	DeploymentTarget string            `json:"deploymentTarget"` // the full name
@@ -98,7 +96,7 @@ type DeploymentTarget struct {
 	Render           bool              `json:"render,omitempty"` // the build renders the manifests
 	DependsOn        []string          `json:"dependsOn"`
 	ClusterTypes     []string          `json:"clusterTypes"` // the folders that it is assigned to
-	Clusters         int               `json:"clusters"`     // listed ones that it is assigned to
+	Clusters         int               `json:"clusters"`     // listed clusters that it is assigned to
 }
 
 // DeploymentTargets lists the deployment targets, by environment, workload and name.
@@ -126,7 +124,7 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 	return out
 }
 
-// manifests are those of a deployment target, with what the application gives a
+// manifests returns the manifests of a deployment target, with the application's values for its
 // chart.
 func manifests(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
 	m := t.Manifests
@@ -144,10 +142,10 @@ func manifests(e *engine.Environment, w *model.Workload, t *model.DeploymentTarg
 // Assignment is one deployment target on one cluster type.
 type Assignment struct {
 	Environment string `json:"environment"`
-	// ClusterType is the name of the folder: of the cluster type, or of a class of it.
+	// ClusterType is the name of the folder of the cluster type, or of a class of it.
 	ClusterType      string   `json:"clusterType"`
-	Cluster          string   `json:"cluster,omitempty"` // where clusters are listed one by one
-	Clusters         int      `json:"clusters"`          // listed ones that follow the folder, or 1 for Cluster
+	Cluster          string   `json:"cluster,omitempty"` // if clusters are listed one by one
+	Clusters         int      `json:"clusters"`          // listed clusters that follow the folder, or 1 for Cluster
 	DeploymentTarget string   `json:"deploymentTarget"`  // the full name
 	Workload         string   `json:"workload"`
 	Workspace        string   `json:"workspace"`
@@ -158,13 +156,13 @@ type Assignment struct {
 	Reconciler       string   `json:"reconciler"`
 	Render           bool     `json:"render,omitempty"` // the build renders the manifests
 	DependsOn        []string `json:"dependsOn"`
-	// Configuration is the digest of the composed values, its version.
+	// Configuration is the digest of the composed values, which is their version.
 	Configuration model.Digest `json:"configuration,omitempty"`
-	// TargetLabels and ClusterTypeLabels are those of the deployment target and of the
-	// cluster type; a selector of assignments sees both.
+	// TargetLabels and ClusterTypeLabels are the labels of the deployment target and of the
+	// cluster type. A selector of assignments sees both.
 	TargetLabels      map[string]string `json:"-"`
 	ClusterTypeLabels map[string]string `json:"-"`
-	// Failed says that errors concern the assignment, so that it is not built.
+	// Failed reports whether the assignment has errors, so that it is not built.
 	Failed bool `json:"failed"`
 }
 
@@ -200,7 +198,8 @@ func ClusterAssignments(b *compiler.Build) []Assignment {
 	return out
 }
 
-// followersOf counts the listed clusters that follow each folder, of a cluster type or of a class.
+// followersOf counts the listed clusters that follow each folder, of a cluster type or of a
+// class.
 func followersOf(e *engine.Environment) map[string]int {
 	out := map[string]int{}
 	for i := range e.Model.Clusters {
@@ -234,7 +233,7 @@ type Config struct {
 	Layer       int      `json:"layer"`
 	Match       string   `json:"match"`
 	Clusters    string   `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	Keys        []string `json:"keys"`               // the paths of its values, where they are known
+	Keys        []string `json:"keys"`               // the known paths of its values
 	Assignments int      `json:"assignments"`
 	Failed      bool     `json:"failed"` // it has errors
 }
@@ -270,9 +269,10 @@ func keys(path string, t model.Tree, out *[]string) {
 	}
 }
 
-// InOrder returns the environments of a build in the order of promotion: each after those that it is promoted
-// from, also where these are no part of the build: sorted by the longest chain of environments
-// before them, then by name. One that waits for itself is as if its circle were open somewhere.
+// InOrder returns the environments of a build in the order of promotion. It sorts them by the
+// longest chain of environments that they are promoted from, and then by name. Environments
+// outside of the build count in the chains. If an environment waits for itself, InOrder breaks
+// the cycle at some point.
 func InOrder(b *compiler.Build) []*engine.Environment {
 	after := map[string][]string{}
 	for _, d := range b.Declarations {
@@ -297,8 +297,7 @@ func InOrder(b *compiler.Build) []*engine.Environment {
 	return out
 }
 
-// readable iterates over the environments of which there is something to say, in the order
-// of promotion.
+// readable iterates over the environments that can be read, in the order of promotion.
 func readable(b *compiler.Build) func(func(*engine.Environment) bool) {
 	return func(yield func(*engine.Environment) bool) {
 		for _, e := range InOrder(b) {
@@ -316,7 +315,7 @@ func labels(of map[string]string) map[string]string {
 	return of
 }
 
-// find returns an environment of the build.
+// find returns an environment of the build. It returns nil if the build does not have it.
 func find(b *compiler.Build, environment string) *engine.Environment {
 	i := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == environment })
 	if i < 0 {
@@ -325,7 +324,7 @@ func find(b *compiler.Build, environment string) *engine.Environment {
 	return b.Environments[i]
 }
 
-// Parse splits ENV/CLUSTER-TYPE/TARGET; false where it is something else.
+// Parse splits an id of the form ENV/CLUSTER-TYPE/TARGET. ok is false if id has another form.
 func Parse(id string) (environment, clusterType, target string, ok bool) {
 	parts := strings.Split(id, "/")
 	if len(parts) != 3 || slices.Contains(parts, "") {

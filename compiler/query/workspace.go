@@ -12,40 +12,40 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Workspace is a workspace in one environment: what it may bring, and what is of it.
+// Workspace is a workspace in one environment, with its bounds and its parts.
 type Workspace struct {
 	Environment string `json:"environment"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Profile is the one of kalypso.io/stdlib/workspace that counts where the workspace is
-	// not declared, or where a registration chose it; "" where it is.
+	// Profile is the profile of kalypso.io/stdlib/workspace that applies if the workspace is not
+	// declared, or if a registration chose it; "" if the workspace is declared.
 	Profile       string   `json:"profile,omitempty"`
 	Owners        []string `json:"owners"`
 	Workloads     []string `json:"workloads"`
-	Registrations []string `json:"registrations"` // that bring some of the workloads
+	Registrations []string `json:"registrations"` // the registrations that bring some of the workloads
 	Assignments   int      `json:"assignments"`
-	Failed        int      `json:"failed"` // how many of them
+	Failed        int      `json:"failed"` // assignments with errors
 	Bounds        []Bound  `json:"bounds"`
 	Quota         []Usage  `json:"quota"`
-	// Files of the platform that declare its workloads and registrations, sorted.
+	// Files are the platform's files that declare its workloads and registrations, sorted.
 	Files []string `json:"files"`
 }
 
-// Bound is a field of a workspace with what it allows.
+// Bound is a field of a workspace with its allowed patterns.
 type Bound struct {
 	Field  string   `json:"field"` // a path, such as objects.namespaced
 	Allows []string `json:"allows"`
 }
 
-// Usage is how much of a quota is requested.
+// Usage is the requested part of a quota.
 type Usage struct {
 	Resource  string `json:"resource"`
 	Requested string `json:"requested"`
 	Quota     string `json:"quota"`
 }
 
-// Workspaces lists the workspaces that are declared or that workloads are of, by environment,
-// name and profile.
+// Workspaces lists the declared workspaces and the workspaces of workloads, by environment, name
+// and profile.
 func Workspaces(b *compiler.Build) []Workspace {
 	out := []Workspace{}
 	for e := range readable(b) {
@@ -135,12 +135,13 @@ func workspaceOf(e *engine.Environment, name string, of *model.Workspace, profil
 	return w
 }
 
-// AboutWorkspace returns the diagnostics that concern a workspace: its declaration, its
-// workloads and registrations, their assignments, and errors of what is no team's alone, since
-// nothing may be known of it because of them. found says whether there is anything of it.
+// AboutWorkspace returns the diagnostics that concern a workspace. They are about its
+// declaration, its workloads and registrations, and their assignments. Errors in entities that do
+// not belong to a team concern it too, because they may hide the workspace. found reports whether
+// any part of the workspace is known.
 func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, found bool) {
 	assignments, entities := map[string]bool{}, map[string]bool{"workspaces." + model.Label(name): true}
-	registered := map[string]bool{} // registrations, and whether they bring something of it
+	registered := map[string]bool{} // registrations, and whether they bring parts of the workspace
 	for _, w := range Workspaces(b) {
 		if w.Name != name {
 			continue
@@ -180,8 +181,8 @@ func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, fo
 	return about, found
 }
 
-// registrationOf returns the registration in whose files a diagnostic is: their names begin
-// with it, and with @ and the commit.
+// registrationOf returns the registration whose files a diagnostic is about. The names of these
+// files start with the registration's name, @ and the commit.
 func registrationOf(d diag.Diagnostic) string {
 	if len(d.Sites) == 0 {
 		return ""
@@ -202,7 +203,7 @@ func entityOf(path string) string {
 	return collection + "." + name
 }
 
-// ofTeams says whether a path is about an entity of some team.
+// ofTeams reports whether a path is about an entity that belongs to a team.
 func ofTeams(path string) bool {
 	collection, _, found := strings.Cut(path, ".")
 	return found && slices.Contains([]string{"workloads", "registrations", "workspaces"}, collection)

@@ -1,6 +1,5 @@
-// Package database writes tables into a SQLite file: one that kalypso has not written is
-// never overwritten, readers see the old file or the whole new one, and equal rows give equal
-// bytes.
+// Package database writes tables into a SQLite file. It never overwrites a file that kalypso did
+// not write. Readers see the old file or the whole new one, and equal rows give equal bytes.
 package database
 
 import (
@@ -25,19 +24,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// What the file's header says, by https://www.sqlite.org/fileformat.html.
+// Fields of the file's header, see https://www.sqlite.org/fileformat.html.
 const (
 	applicationID = 0x6b6c7970 // "klyp": kalypso wrote the file
-	userVersion   = 1          // of the tables and views: one more for each change that breaks a query
+	userVersion   = 1          // of the tables and views; each change that breaks a query increases it
 )
 
-// Write writes tables with the rows that they have of a source, and the views of these. file
-// must not be there, or be one that Write has written, which it replaces.
+// Write writes tables with their rows of a source, and the views of these tables. file must not
+// exist, or must be a file of Write, which it replaces.
 func Write(ctx context.Context, file string, s *tables.Source, of []*tables.Table) error {
 	if err := Check(file); err != nil {
 		return err
 	}
-	var filling error // what is in the way of rows, and not of the file
+	var filling error // an error in the rows, not in the file
 	err := regular.ReplaceBy(file, 0o644, func(f *os.File) error {
 		filling = fill(ctx, f.Name(), s, of)
 		return filling
@@ -48,7 +47,7 @@ func Write(ctx context.Context, file string, s *tables.Source, of []*tables.Tabl
 	return err
 }
 
-// Check returns an error where Write would not replace a file.
+// Check returns an error if Write would not replace a file.
 func Check(file string) error {
 	info, err := os.Stat(file)
 	switch {
@@ -67,7 +66,7 @@ func Check(file string) error {
 	var header [72]byte
 	const idAt = 68
 	switch _, err := io.ReadFull(f, header[:]); {
-	case err == io.EOF: // an empty file, as mktemp makes it
+	case err == io.EOF: // an empty file, such as one of mktemp
 		return nil
 	case err == nil && bytes.HasPrefix(header[:], []byte("SQLite format 3\x00")) &&
 		binary.BigEndian.Uint32(header[idAt:]) == applicationID:
@@ -94,8 +93,8 @@ func fill(ctx context.Context, file string, s *tables.Source, of []*tables.Table
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1) // pragmas are those of a connection
-	// Nobody else has the file, and it is thrown away unless all of it is written.
+	db.SetMaxOpenConns(1) // pragmas belong to a connection
+	// No one else has the file, and it is removed unless all of it is written.
 	for _, pragma := range []string{"journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE",
 		fmt.Sprintf("application_id = %d", applicationID), fmt.Sprintf("user_version = %d", userVersion)} {
 		if _, err := db.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
@@ -160,7 +159,7 @@ func jsonOf(v any) (string, error) {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
 }
 
-// addViews makes the views of which all tables are there.
+// addViews makes the views whose tables all exist.
 func addViews(ctx context.Context, tx *sql.Tx, of []*tables.Table) error {
 	for _, v := range Views() {
 		there := func(name string) bool {
@@ -180,8 +179,8 @@ func addViews(ctx context.Context, tx *sql.Tx, of []*tables.Table) error {
 var types = map[tables.Type]string{tables.Text: "TEXT", tables.Integer: "INTEGER",
 	tables.Boolean: "INTEGER", tables.JSON: "TEXT"}
 
-// tableOf returns the statement that makes a table. What it refers to is there where it is
-// among some tables. The docs are comments in it, which SQLite keeps.
+// tableOf returns the statement that makes a table. It has only references to tables in among.
+// The docs are comments in it, which SQLite keeps.
 func tableOf(t *tables.Table, among []*tables.Table) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE TABLE %s ( -- %s\n", t.Name, t.Doc)
@@ -215,7 +214,7 @@ func insertInto(t *tables.Table) string {
 type View struct {
 	Name, Doc string
 	Columns   []tables.Column
-	of        []string // tables, without which it is not there
+	of        []string // the tables that the view needs to exist
 	query     string
 }
 

@@ -77,7 +77,7 @@ func theirs(_ *testing.T, file string) reader {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", query, err, out)
 		}
-		return strings.Fields(string(out)) // of numbers and names alone
+		return strings.Fields(string(out)) // numbers and names only
 	}
 }
 
@@ -90,8 +90,8 @@ func (read reader) count(t *testing.T, query string) int {
 	return n
 }
 
-// The database of each example has as many rows as the lists of get, refers to rows that are
-// there, and has the columns that the docs say.
+// The database of each example has the same number of rows as the lists of get. It refers only to
+// existing rows, and has the columns in the docs.
 func TestExamples(t *testing.T) { examples(t, ours) }
 
 func TestSlowExamples(t *testing.T) {
@@ -140,7 +140,7 @@ func examples(t *testing.T, open func(*testing.T, string) reader) {
 	}
 }
 
-// check checks what is true of every database.
+// check checks properties of every database.
 func check(t *testing.T, read reader) {
 	t.Helper()
 	if n := read.count(t, "SELECT count(*) FROM pragma_foreign_key_check"); n != 0 {
@@ -178,7 +178,7 @@ func check(t *testing.T, read reader) {
 	}
 }
 
-// What errors leave out leaves no row that refers to nothing.
+// If errors leave rows out, no other row refers to them.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../../examples/retail")); err != nil {
@@ -221,7 +221,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A name may be any text, and comes back as it is.
+// A name may be any text, and can be read unchanged.
 func TestHostile(t *testing.T) { hostile(t, ours) }
 
 func TestSlowHostile(t *testing.T) {
@@ -249,7 +249,7 @@ func hostile(t *testing.T, open func(*testing.T, string) reader) {
 	if err := Write(t.Context(), file, s, tables.All()); err != nil {
 		t.Fatal(err)
 	}
-	plain := filepath.Join(t.TempDir(), "plain.db") // a name that readers need no care for
+	plain := filepath.Join(t.TempDir(), "plain.db") // a name that readers need not escape
 	if err := os.Rename(file, plain); err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +261,8 @@ func hostile(t *testing.T, open func(*testing.T, string) reader) {
 	}
 }
 
-// Whoever writes at the same time, the file is whole; whatever fails, it stays as it was, and
-// nothing is left beside it.
+// The file is whole even if several processes write it at the same time. After a failure it is
+// unchanged, and no other file is left.
 func TestAtOnce(t *testing.T) {
 	s := source(t, "../../../examples/hello-world")
 	dir := t.TempDir()

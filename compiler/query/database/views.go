@@ -2,7 +2,7 @@ package database
 
 import "github.com/kalypso-io/kalypso/compiler/query/tables"
 
-// Views returns the views, each after those that it reads.
+// Views returns the views, each after the views that it reads.
 func Views() []View {
 	environment := column("environment", tables.Text, "the environment")
 	workload := column("workload", tables.Text, "the workload")
@@ -99,7 +99,7 @@ FROM history h WHERE number = (SELECT min(number) FROM history n
 	}
 }
 
-// indexes are what makes views fast, by table.
+// indexes are the indexes that make views fast, by table.
 var indexes = map[string]string{
 	"assignments": "CREATE INDEX assignments_by_workload ON assignments (environment, workload)",
 	"history":     "CREATE INDEX history_by_assignment ON history (environment, clusterType, deploymentTarget, number)",

@@ -127,8 +127,9 @@ func Workloads() *List[query.Workload] {
 	}, "environment name workspace application deploymentTargets", "clusters labels description")
 }
 
-// DeploymentTargets lists the deployment targets. get shows the cluster types that one is
-// assigned to, and with -o wide their folders, of which a cluster type with classes has several.
+// DeploymentTargets lists the deployment targets. get shows the cluster types that a deployment
+// target is assigned to, and with -o wide their folders. A cluster type with classes has several
+// folders.
 func DeploymentTargets() *List[query.DeploymentTarget] {
 	return list(query.DeploymentTargets, Table{
 		Name: "deployment_targets", Doc: "The deployment targets, also those that are assigned to nothing.", Key: 2,

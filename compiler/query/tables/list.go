@@ -20,7 +20,7 @@ type List[T any] struct {
 	// Items returns the items of a build, sorted by the first columns.
 	Items func(*compiler.Build) []T
 
-	shown []Column // that get shows, in its order; the last wide ones only with -o wide
+	shown []Column // the columns that get shows, in order; the last wide ones only with -o wide
 	wide  int
 }
 
@@ -62,8 +62,8 @@ func list[T any](items func(*compiler.Build) []T, t Table, shown, wide string) *
 	return l
 }
 
-// fieldOf returns the index of the field with a JSON key, or with several keys one below the
-// other. A field that has no key in JSON goes by its Go name.
+// fieldOf returns the index of the field with a JSON key. A path of several keys leads to a field
+// below others. A field without a key in JSON has its Go name as the key.
 func fieldOf(t reflect.Type, path string) []int {
 	key, rest, below := strings.Cut(path, ".")
 	for i := range t.NumField() {
@@ -80,9 +80,9 @@ func fieldOf(t reflect.Type, path string) []int {
 	panic(fmt.Sprintf("%s has no field %s", t, key))
 }
 
-// value returns the value of the column in the row of an item. Of a list, an integer column has
-// the length. Optional columns have nil for the zero value, and JSON has no null in the place
-// of a list.
+// value returns the value of the column in the row of an item. An integer column of a list has
+// the length of the list. An optional column has nil for the zero value. A nil list in JSON is an
+// empty list, not null.
 func (c *Column) value(item reflect.Value) any {
 	v := item.FieldByIndex(c.field)
 	if c.Optional && v.IsZero() {

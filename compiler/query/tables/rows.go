@@ -64,7 +64,7 @@ func assignmentValues() *Table {
 		rows: func(ctx context.Context, s *Source, yield func(...any) error) error {
 			return query.EachValues(ctx, s.Build, func(a *query.Assignment, values []query.Value) error {
 				for _, v := range values {
-					var from query.Origin // the zero Origin where none is known
+					var from query.Origin // the zero Origin if none is known
 					if len(v.From) > 0 {
 						from = v.From[0]
 					}
@@ -114,7 +114,7 @@ func clusterValues() *Table {
 	}
 }
 
-// first returns the file and line of the first of some positions; "" and nil for none.
+// first returns the file and line of the first position. It returns "" and nil without positions.
 func first(of []model.Position) (file string, line any) {
 	if len(of) == 0 {
 		return "", nil
@@ -122,7 +122,7 @@ func first(of []model.Position) (file string, line any) {
 	return of[0].File, of[0].Line
 }
 
-// others returns the names of origins that have another one, each once.
+// others returns the names of origins except than, without duplicates.
 func others(of []query.Origin, than string) []string {
 	names := []string{}
 	for _, o := range of {
@@ -246,24 +246,24 @@ func history() *Table {
 	}
 }
 
-// Change is what a commit of an environment's GitOps branch changed of a deployment target on
-// clusters of a type.
+// Change is the change of a deployment target on clusters of a type, by a commit of an
+// environment's GitOps branch.
 type Change struct {
 	Environment, ClusterType, DeploymentTarget, Workload string
 
-	Clusters        int // how many listed clusters it is on; 0 where the cluster type lists none
+	Clusters        int // the number of its listed clusters; 0 if the cluster type lists none
 	Kind            ChangeKind
-	Number          int    // of commits that came after it
+	Number          int    // the number of later commits
 	Commit          string // of the GitOps repository
 	Time            time.Time
 	Author, Subject string
 	Base, Own       string // the commits that the assignment was compiled from
 	VersionBefore   string
 	Version         string
-	Configured      bool // the composed values differ
+	Configured      bool // whether the composed values differ
 }
 
-// ChangeKind says what became of an assignment.
+// ChangeKind is the kind of a change of an assignment.
 type ChangeKind string
 
 // The kinds of changes.
@@ -297,8 +297,8 @@ func about() *Table {
 	}
 }
 
-// revisionOf returns the commit that a source is compiled from, or what is checked out where
-// that is a folder; "" where there is none.
+// revisionOf returns the commit that a source is compiled from. For a folder, this is the commit
+// that is checked out. It returns "" if there is no commit.
 func revisionOf(s *Source) (commit string, committed time.Time, err error) {
 	root, err := source.Root(s.Dir)
 	if err != nil {

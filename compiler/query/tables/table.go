@@ -1,11 +1,14 @@
-// Package tables defines the tables of a compiled platform: their names, their columns with
-// types and docs, and their rows. One definition is used by the lists of `kalypso get`, the
-// tables of `kalypso query`, the schema of the SQLite file, and the reference pages.
+// Package tables defines the tables of a compiled platform: their names, their columns with types
+// and docs, and their rows. One definition is used by the lists of `kalypso get`, the tables of
+// `kalypso query`, the schema of the SQLite file, and the reference pages.
 //
-// A Source goes in, and rows come out one by one. In examples/hello-world, the environment dev
-// has the query.Reconciler {Environment: "dev", Name: "flux", Backend: "flux", ClusterTypes:
-// ["large"]}. The row of the SQL table reconcilers is "dev", "flux", "flux"; `kalypso get
-// reconcilers` shows the cells "dev", "flux", "flux", "large".
+// The input is a Source, and the output is rows, one by one. In examples/hello-world, the
+// environment dev has this query.Reconciler:
+//
+//	{Environment: "dev", Name: "flux", Backend: "flux", ClusterTypes: ["large"]}
+//
+// The row of the SQL table reconcilers is "dev", "flux", "flux". `kalypso get reconcilers` shows
+// the cells "dev", "flux", "flux", "large".
 package tables
 
 import (
@@ -30,7 +33,7 @@ type Source struct {
 	// Dir is the platform's folder. Revision is the revision of its repository that was
 	// compiled; "" for the folder.
 	Dir, Revision string
-	// Changes calls a function with each change of the history, newest first; nil for no
+	// Changes calls a function with each change of the history, newest first; nil if there is no
 	// history.
 	Changes func(ctx context.Context, f func(Change) error) error
 }
@@ -51,36 +54,36 @@ type Column struct {
 	Name string
 	Type Type
 	Doc  string // "" if only a list of `kalypso get` has the column
-	// Optional says that a row may have nil.
+	// Optional reports whether a row may have nil.
 	Optional bool
 
 	// heading is the title in a list of `kalypso get`; "" if get does not show the column.
 	heading string
 	// key is the JSON key of the item's field, or several with dots between them; "" for Name.
 	key string
-	// format returns the text of a value in a list of `kalypso get`, where people need another
-	// one than the value itself; nil for none.
+	// format returns the text of a value for a list of `kalypso get`, if it is different from the
+	// value itself; nil to show the value.
 	format func(value any) string
 	field  []int // of the item, as key says
 }
 
-// Reference says that columns of a table are the key of a row of another one.
+// Reference declares that columns of a table are the key of a row of another table.
 type Reference struct {
 	Columns []string
 	Table   string
 }
 
-// Table is a table with the rows that it has of any source. No two rows have the same key.
+// Table is a table with its rows of any source. No two rows have the same key.
 type Table struct {
 	Name, Doc  string
 	Columns    []Column
-	Key        int // how many columns, from the first, are the key
+	Key        int // the number of key columns, from the first
 	References []Reference
 
 	rows rows
 }
 
-// rows calls yield with the cells of each row, until that returns an error.
+// rows calls yield with the cells of each row, until yield returns an error.
 type rows func(ctx context.Context, s *Source, yield func(cells ...any) error) error
 
 // Rows calls f with the cells of each row, one for each column, in an order that is always
@@ -95,8 +98,8 @@ func (t *Table) Rows(ctx context.Context, s *Source, f func(cells []any) error) 
 	})
 }
 
-// All returns the tables of `kalypso query`, each after those that it refers to. The lists that
-// only `kalypso get` has are not among them.
+// All returns the tables of `kalypso query`, each after the tables that it refers to. It does not
+// return the lists that only `kalypso get` has.
 func All() []*Table {
 	return []*Table{
 		&Environments().Table, &Reconcilers().Table, &ClusterTypes().Table, classes(), &Clusters().Table,
@@ -116,7 +119,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns a table. If no table has the name, the error names a similar one, or all.
+// Find returns a table by name. If there is no such table, the error names a similar one, or all.
 func Find(name string) (*Table, error) {
 	all := All()
 	if i := slices.IndexFunc(all, func(t *Table) bool { return t.Name == name }); i >= 0 {
@@ -130,8 +133,8 @@ func Find(name string) (*Table, error) {
 	return nil, fmt.Errorf("there is no table %s; %s", name, hint)
 }
 
-// WriteLine writes a row of a table as a JSON object on a line, with its keys in the order of
-// columns. It escapes characters that cannot be seen, so that nothing moves a terminal's
+// WriteLine writes a row of a table as a JSON object on one line, with its keys in the order of
+// the columns. It escapes characters that cannot be seen, so that they do not move a terminal's
 // cursor.
 func (t *Table) WriteLine(w io.Writer, cells []any) error {
 	var line bytes.Buffer
@@ -146,7 +149,7 @@ func (t *Table) WriteLine(w io.Writer, cells []any) error {
 		if err := encoder.Encode(cells[i]); err != nil {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
-		line.Truncate(line.Len() - 1) // the end of line that Encode writes
+		line.Truncate(line.Len() - 1) // the newline that Encode writes
 	}
 	text := line.Bytes()
 	if bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -187,7 +190,7 @@ func (c Column) head(heading string) Column {
 	return c
 }
 
-// of returns the column with another field of the item than the one of its name.
+// of returns the column with the field of another key, instead of its name.
 func (c Column) of(key string) Column {
 	c.key = key
 	return c
