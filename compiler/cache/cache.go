@@ -1,22 +1,22 @@
-// Package cache keeps what was computed, named by everything that can change it.
-// What comes in are keys, which are hashes of all inputs of a computation, and
-// results as bytes; what goes out is a result that was put under the same key
-// before, by this process or another one, or nothing.
+// Package cache stores results of computations under everything that can change
+// them. A key is a hash of all inputs of a computation, and a result is bytes. The
+// cache returns a result that this process or another one stored under the same
+// key before, or nothing.
 //
 // A cache can never change a result:
 //
-//   - Everything is verified when it is read. An entry that is damaged, cut off,
-//     or another one's is not there, and so is computed again.
-//   - Errors of the cache fail nobody. They are remembered; Err returns them.
+//   - Every read verifies the entry. An entry that is damaged, truncated or at another's place counts
+//     as missing, and is computed again.
+//   - Errors of the cache make nothing else fail. They are remembered; Err returns them.
 //   - [Verify] computes everything again and compares.
 //
-// Any number of processes on one machine may use a cache folder at once; on
-// network file systems it holds as far as those implement flock. The size of the
-// folder is bounded: what was not used for longest is removed first.
+// Any number of processes on one machine may use a cache folder at once. On
+// network file systems this works only if they implement flock. The size of the
+// folder is limited: the entries that were not used for the longest time are
+// removed first.
 //
-// Results that are few and large are single entries (Get, Put). Results that are
-// many and small, and that are used together, belong in a [Table]: it keeps
-// thousands of them in one file.
+// Few large results are single entries (Get, Put). Many small results that are
+// used together belong in a [Table]: it keeps thousands of them in one file.
 package cache
 
 import (
@@ -31,46 +31,46 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// Mode says what a cache is used for.
+// Mode is the way in which a cache is used.
 type Mode string
 
 const (
 	// On reads and writes.
 	On Mode = "on"
-	// Off uses a private folder, which Close removes: nothing is found that this
-	// Cache did not put itself.
+	// Off uses a private folder, which Close removes: only results that this Cache stored itself
+	// are found.
 	Off Mode = "off"
-	// Verify answers only with what this Cache itself put, so that everything is
-	// computed again, and compares what is put with what the cache held before. A
-	// difference is a lie (Lies); the entry is then replaced.
+	// Verify returns only results that this Cache stored itself, so that everything is computed
+	// again. It compares each new result with the stored one. A difference is a lie (Lies); the new
+	// result then replaces the entry.
 	Verify Mode = "verify"
 )
 
-// Level is what is counted apart in the statistics, and a part of what an entry
-// is stored under: equal keys of two levels are two entries.
+// Level is a kind of result with its own statistics. It is part of the name of an entry: equal keys
+// of two levels are two entries.
 type Level string
 
 // The levels of a build.
 const (
 	Model      Level = "model"      // package digest -> evaluated model
 	Tuple      Level = "tuple"      // tuple digest -> composed values
-	Projection Level = "projection" // digest of a source and what it is rendered with -> objects
+	Projection Level = "projection" // digest of a source and of its rendering inputs -> objects
 	Assignment Level = "assignment" // assignment digest -> files
 )
 
-// DefaultMaxBytes is how large a cache folder is after a trim, at most: 4 GiB.
+// DefaultMaxBytes is the maximum size of a cache folder after a trim: 4 GiB.
 const DefaultMaxBytes int64 = 4 << 30
 
-// Options say which cache to open.
+// Options select the cache to open, and its limits.
 type Options struct {
-	Dir      string // "" for that of DefaultDir
+	Dir      string // "" for DefaultDir
 	MaxBytes int64  // 0 for DefaultMaxBytes
 	Mode     Mode   // "" for On
-	Remote   Remote // nil for none
+	Remote   Remote // nil if there is no remote cache
 }
 
-// DefaultDir is $KALYPSO_CACHE_DIR, else the folder "kalypso" in
-// [os.UserCacheDir], whose error it returns.
+// DefaultDir returns $KALYPSO_CACHE_DIR, or else the folder "kalypso" in [os.UserCacheDir], whose
+// error it returns.
 func DefaultDir() (string, error) {
 	if dir := os.Getenv("KALYPSO_CACHE_DIR"); dir != "" {
 		return dir, nil
@@ -82,10 +82,10 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "kalypso"), nil
 }
 
-// UnusableError says that a cache folder cannot be created or written, or holds
-// something else.
+// UnusableError means that a cache folder cannot be created or written, or has other
+// content.
 type UnusableError struct {
-	Dir string // "" if there is no place for one
+	Dir string // "" if there is no place for a folder
 	Err error
 }
 
@@ -98,16 +98,17 @@ func (e *UnusableError) Error() string {
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// Cache is an open cache. Any number of goroutines may call all methods, except
-// that nothing may be called during and after Close but Lies, Stats, Err and
-// RemoteErr; what is, finds and stores nothing.
+// Cache is an open cache. Any number of goroutines may call all methods. During and after
+// Close, call only Lies, Stats, Err and RemoteErr. Other methods then find and store
+// nothing.
 type Cache struct {
 	mode     Mode
 	maxBytes int64
-	store    *store       // nil where nothing can be written at all: everything is a miss
-	remove   func() error // removes a temporary folder; nil where it is to stay
+	store    *store       // nil if nothing can be written at all: everything is a miss
+	remove   func() error // removes a temporary folder; nil if the folder stays
 	remote   *remote
 
+	// mu guards the fields below.
 	mu      sync.Mutex
 	closed  bool
 	own     map[Key]bool // single entries that this Cache put
@@ -123,12 +124,12 @@ type tableKey struct {
 	name  string
 }
 
-// Open opens a cache; the folder is created if it is not there.
+// Open opens a cache, and creates the folder if it does not exist.
 //
-// It always returns a Cache that can be used. Where the folder cannot be created
-// or written, that is one in the mode Off, and the error is an *UnusableError:
-// worth a warning, and no reason to stop. An unknown mode is an error too, with
-// a Cache in the mode Off.
+// It always returns a usable Cache. If the folder cannot be created or written, the
+// Cache is in the mode Off, and the error is an *UnusableError. That is worth a
+// warning, and no reason to stop. An unknown mode is also an error, with a Cache in the
+// mode Off.
 func Open(o Options) (*Cache, error) {
 	c := &Cache{
 		mode: o.Mode, maxBytes: o.MaxBytes, remote: newRemote(o.Remote),
@@ -161,7 +162,7 @@ func Open(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// private turns a cache off.
+// private turns a cache off, and gives it a private folder.
 func (c *Cache) private() *Cache {
 	c.mode, c.remote = Off, nil
 	dir, remove, err := scratch.Dir("cache")
@@ -179,14 +180,14 @@ func (c *Cache) private() *Cache {
 	return c
 }
 
-// entryID is the action that a single result is stored under.
+// entryID returns the action of a single result.
 func entryID(l Level, k Key) Key {
 	return NewHash("kalypso cache entry v1").String(string(l)).Key(k).Sum()
 }
 
 func entryHeader(l Level, k Key) header { return header{kindEntry, l, string(k[:])} }
 
-// Get returns the result that was put under a key. The bytes are the caller's.
+// Get returns the result that was stored under a key. The caller may change the bytes.
 func (c *Cache) Get(l Level, k Key) ([]byte, bool) {
 	id := entryID(l, k)
 	if !c.open() || c.mode == Verify && !c.isOwn(id) {
@@ -228,8 +229,8 @@ func (c *Cache) fetch(l Level, k Key, id Key) (payload []byte, ok bool) {
 	return payload, true
 }
 
-// Put stores a result, of which it keeps nothing in memory. It does what it can:
-// errors are remembered (Err). A second result of a key replaces the first.
+// Put stores a result, and keeps none of it in memory. Errors are remembered (Err), and otherwise
+// ignored. A second result of a key replaces the first.
 func (c *Cache) Put(l Level, k Key, data []byte) {
 	id := entryID(l, k)
 	if !c.open() {
@@ -265,7 +266,7 @@ func (c *Cache) write(l Level, id Key, data []byte, file digest) bool {
 	return true
 }
 
-// computed notes that this Cache put a single result.
+// computed notes that this Cache stored a single result.
 func (c *Cache) computed(l Level, id Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,15 +282,15 @@ func (c *Cache) isOwn(id Key) bool {
 	return c.own[id]
 }
 
-// open says whether there is anything to read and write.
+// open reports whether the cache is open and has a folder.
 func (c *Cache) open() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.store != nil && !c.closed
 }
 
-// Table returns the table of that level and name: the same one for every call.
-// It reads nothing yet.
+// Table returns the table with a level and a name: the same one for every call. It does not read
+// the table yet.
 func (c *Cache) Table(l Level, name string) *Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,29 +303,30 @@ func (c *Cache) Table(l Level, name string) *Table {
 	return t
 }
 
-// tableID is the action that a table is stored under.
+// tableID returns the action of a table.
 func tableID(l Level, name string) Key {
 	return NewHash("kalypso cache table v2").String(string(l)).String(name).Sum()
 }
 
-// Flush writes what the tables hold, so that other processes find it, and the end
-// of this one does not lose it. It is for those that live long; Close does it too.
-// Errors are remembered (Err).
+// Flush writes the tables, so that other processes find their results, and a crash of this process
+// does not lose them. It is for processes that run long; Close also flushes. Errors are remembered
+// (Err).
 func (c *Cache) Flush() {
 	if !c.open() || c.remove != nil {
 		return
 	}
 	for _, t := range c.allTables() {
-		_ = t.Flush() // remembered
+		_ = t.Flush() // fail remembers the error
 	}
 }
 
-// Close writes what the tables still hold, waits for uploads, trims the folder
-// if that is due, and removes the folder of a Cache that is Off. It returns what
-// Err returns, including what Close itself met; nothing of it concerns results.
-// A second Close does nothing.
+// Close writes the tables, waits for uploads, and trims the folder if a trim is
+// due. It removes the folder of a Cache in the mode Off. It returns the errors of
+// Err, including its own; they do not affect results. A second Close does
+// nothing.
 //
-// A trim is due once an hour, and after a tenth of MaxBytes was put.
+// A trim is due once an hour, and after the Cache has written a tenth of
+// MaxBytes.
 func (c *Cache) Close() error {
 	if !c.open() {
 		return c.Err()
@@ -345,7 +347,7 @@ func (c *Cache) Close() error {
 	return c.Err()
 }
 
-// allTables are the tables, sorted by level and name.
+// allTables returns the tables, sorted by their ids.
 func (c *Cache) allTables() []*Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -357,7 +359,7 @@ func (c *Cache) allTables() []*Table {
 	return out
 }
 
-// maxErrors is how many errors are remembered.
+// maxErrors is the maximum number of remembered errors.
 const maxErrors = 8
 
 func (c *Cache) remember(err error) {
@@ -368,15 +370,15 @@ func (c *Cache) remember(err error) {
 	}
 }
 
-// Err returns the first errors of the cache folder since Open, joined; nil if
-// there were none. They say why a later build may compute again what this one
-// did. Entries that are damaged are no errors.
+// Err returns the first errors of the cache folder since Open, joined; nil if there were no errors.
+// They explain why a later build may compute results of this one again. A damaged entry is not an
+// error.
 func (c *Cache) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(c.errs...)
 }
 
-// RemoteErr returns the last error of the remote cache; nil if there was none.
-// After three errors the remote cache is not asked again by this Cache.
+// RemoteErr returns the last error of the remote cache; nil if there was no error. After three
+// errors this Cache no longer uses the remote cache.
 func (c *Cache) RemoteErr() error { return c.remote.failure() }

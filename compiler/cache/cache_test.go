@@ -75,7 +75,7 @@ func TestStats(t *testing.T) {
 				table.Put(key(n), []byte("r"))
 			}
 			table.Get(key(n))
-			c.Get(Model, key(n)) // of what it put itself: not reused
+			c.Get(Model, key(n)) // stored by the same Cache: not reused
 		}
 		closeCache(t, c)
 		return c.Stats()
@@ -126,7 +126,7 @@ func TestOff(t *testing.T) {
 	closeCache(t, on)
 }
 
-// TestFlush: what was put is found by others while this Cache is open, and later.
+// TestFlush: other processes find flushed results while this Cache is open, and later.
 func TestFlush(t *testing.T) {
 	dir := t.TempDir()
 	long := open(t, Options{Dir: dir})
@@ -216,7 +216,7 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// A debugging setting of the library makes it panic on what differs.
+// A debugging setting of the library makes it panic on differences.
 func TestLibraryVerify(t *testing.T) {
 	if os.Getenv(childEnv) == "" {
 		runChild(t, "TestLibraryVerify", "GODEBUG=gocacheverify=1", childEnv+"=library")

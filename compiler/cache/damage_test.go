@@ -19,8 +19,8 @@ const (
 
 func damaged(n int) string { return strings.Repeat(fmt.Sprintf("result %d ", n), 1+n*4) }
 
-// fillDamaged puts what is not there, and fails if what is there is not what was
-// put. It returns how many results were there.
+// fillDamaged stores missing results, and fails if an existing result is wrong. It returns the
+// number of results that existed.
 func fillDamaged(t *testing.T, dir string) (found int) {
 	t.Helper()
 	c := open(t, Options{Dir: dir})
@@ -51,7 +51,7 @@ func fillDamaged(t *testing.T, dir string) (found int) {
 	return found
 }
 
-// Any damage to any file gives a miss or nothing at all, and heals.
+// Any damage to any file gives a miss or no effect at all, and heals.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	fillDamaged(t, dir)
@@ -117,7 +117,7 @@ func damage(r *rand.Rand, original map[string][]byte, names []string, name strin
 	return text, "bit"
 }
 
-// restore makes the stored files what they were.
+// restore writes the original content of the stored files.
 func restore(t *testing.T, dir string, original map[string][]byte) {
 	t.Helper()
 	stored, err := storedFiles(dir)
@@ -154,7 +154,7 @@ func TestDamagedTree(t *testing.T) {
 			t.Run(how+" "+filepath.Base(f.path), func(t *testing.T) {
 				text, err := os.ReadFile(f.path)
 				if err != nil {
-					return // an earlier round wrote the table anew
+					return // an earlier round wrote a new table
 				}
 				if err := os.Remove(f.path); err != nil {
 					t.Fatal(err)
@@ -174,7 +174,7 @@ func TestDamagedTree(t *testing.T) {
 	}
 }
 
-// wantNoLie reads everything without putting anything.
+// wantNoLie reads everything without storing anything.
 func wantNoLie(t *testing.T, dir string) {
 	t.Helper()
 	c := open(t, Options{Dir: dir})
@@ -192,8 +192,8 @@ func wantNoLie(t *testing.T, dir string) {
 	closeCache(t, c)
 }
 
-// An entry or a table that was copied to another's place, with actions that are
-// right in themselves, is foreign.
+// An entry or a table at another one's place is foreign, even with valid
+// actions.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
@@ -229,7 +229,7 @@ func TestForeign(t *testing.T) {
 	closeCache(t, c)
 }
 
-// flipInTables damages every table that is there.
+// flipInTables damages every existing table.
 func flipInTables(t *testing.T, dir string) {
 	t.Helper()
 	stored, err := storedFiles(dir)

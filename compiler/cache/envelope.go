@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// Everything that the cache stores under a name begins with a header that
-// repeats the name. So a file that was copied to another's place is recognised
-// as foreign, even where its hash is right:
+// Every stored file begins with a header that repeats its name. So a file
+// at another file's place is recognised as foreign, even if its hash is
+// right:
 //
 //	magic    8 bytes
 //	format   1 byte
@@ -21,7 +21,7 @@ const (
 	format = 1
 )
 
-// kind says what follows a header.
+// kind is the kind of data after a header.
 type kind byte
 
 const (
@@ -29,7 +29,7 @@ const (
 	kindTable kind = 't' // the rows of a table
 )
 
-// A header says what a file holds.
+// A header describes the content of a file.
 type header struct {
 	kind  kind
 	level Level
@@ -45,7 +45,7 @@ func (h header) append(to []byte) []byte {
 	return append(to, h.name...)
 }
 
-// parseHeader returns a header and what follows it.
+// parseHeader returns a header and the data after it.
 func parseHeader(data []byte) (h header, rest []byte, ok bool) {
 	r := reader{data: data}
 	if string(r.bytes(len(magic))) != magic || r.uint8() != format {
@@ -57,7 +57,7 @@ func parseHeader(data []byte) (h header, rest []byte, ok bool) {
 	return h, r.data, !r.failed
 }
 
-// begin writes a header, with room for a payload of a size, and for the seal.
+// begin writes a header, with room for a payload of the given size, and for the seal.
 func (h header) begin(size int) []byte {
 	return h.append(make([]byte, 0, len(magic)+8+len(h.level)+len(h.name)+size+sha256.Size))
 }
@@ -67,8 +67,8 @@ func (h header) seal(payload []byte) ([]byte, digest) {
 	return seal(append(h.begin(len(payload)), payload...))
 }
 
-// seal adds a hash of a header and its payload: where a remote cache gives the bytes, nothing
-// else says that they are whole. It returns the hash of the whole too.
+// seal adds a hash of a header and its payload, because bytes from a remote cache have no other
+// proof that they are complete. It also returns the hash of the result.
 func seal(data []byte) ([]byte, digest) {
 	h := sha256.New()
 	h.Write(data)
@@ -89,7 +89,7 @@ func unseal(data []byte) (h header, payload []byte, ok bool) {
 	return parseHeader(body)
 }
 
-// open returns the payload of data if data is h's.
+// open returns the payload of data, if h is the header of data.
 func (h header) open(data []byte) ([]byte, bool) {
 	got, payload, ok := unseal(data)
 	return payload, ok && got == h
@@ -98,8 +98,8 @@ func (h header) open(data []byte) ([]byte, bool) {
 // A digest is a SHA-256 of bytes that the cache stores.
 type digest = [sha256.Size]byte
 
-// A reader takes values from the front of bytes. After the first one that is not
-// there it has failed and gives zeros.
+// A reader takes values from the front of bytes. After the first missing value it has failed, and
+// returns zeros.
 type reader struct {
 	data   []byte
 	failed bool

@@ -19,7 +19,8 @@ func sealed(h header, payload string) []byte {
 	return data
 }
 
-// FuzzRows reads a table of any bytes; what it takes, it writes alike, and finds.
+// FuzzRows reads a table from any bytes. If it accepts them, it writes the same bytes, and finds
+// all rows.
 func FuzzRows(f *testing.F) {
 	rows := []row{{key: Key{1}, data: []byte("one")}, {key: Key{2}, age: 7}, {key: Key{2, 1}, data: []byte("three")}}
 	f.Add(packed(nil))

@@ -10,15 +10,15 @@ import (
 // Key identifies a result by everything that can change it: a SHA-256.
 type Key [sha256.Size]byte
 
-// String is the key in hexadecimal, for people.
+// String returns the key in hexadecimal, for people.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Hash collects what a Key is made of. Each part is written with its type and
-// its length, so that no two different sequences of parts collide. The methods
-// return the Hash itself, so that calls can be chained.
+// Hash collects the parts of a Key. It writes each part with its type and its length, so that no
+// two different sequences of parts collide. The methods return the Hash itself, so that calls can
+// be chained.
 //
-// A Hash is for one goroutine. Sum leaves it as it is, so parts that many keys
-// begin with can be hashed once, and Reset makes it fit for another key.
+// A Hash is for one goroutine. Sum does not change it, so common first parts of many keys can be
+// hashed once. Reset makes it ready for another key.
 type Hash struct {
 	sum     hash.Hash
 	begun   bool   // sum has parts
@@ -34,11 +34,12 @@ const (
 	partInt    = 'i'
 )
 
-// mostPending is how many bytes wait until they are hashed at once: most parts are short.
+// mostPending is the number of bytes that are collected before they are hashed: most parts are
+// short.
 const mostPending = 2048
 
-// NewHash returns a Hash without parts. The kind separates domains: what is
-// computed, and by which version of the algorithm, such as "kalypso model v1".
+// NewHash returns a Hash without parts. The kind separates domains. It names the computation and
+// the version of its algorithm, such as "kalypso model v1".
 func NewHash(kind string) *Hash {
 	h := &Hash{sum: sha256.New(), pending: make([]byte, 0, 256)}
 	return h.Reset(kind)
@@ -94,7 +95,7 @@ func add[T ~string | ~[]byte](h *Hash, part byte, data T) *Hash {
 	return h
 }
 
-// prefix adds what a part begins with.
+// prefix adds the beginning of a part: its type, and its length or number.
 func (h *Hash) prefix(part byte, n int) {
 	if len(h.pending) > mostPending {
 		h.flush()

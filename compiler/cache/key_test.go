@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Different sequences of parts have different keys, however alike their bytes.
+// Different sequences of parts have different keys, even if their bytes are similar.
 func TestHashCollides(t *testing.T) {
 	k := NewHash("k").Sum()
 	sequences := map[string]*Hash{

@@ -17,8 +17,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// recognise says whether dir is a cache folder; one that is not there is none,
-// without an error. A folder that holds anything else is an error.
+// recognise reports whether dir is a cache folder. It returns false without an error if dir does
+// not exist or is empty. A folder with other content is an error.
 func recognise(dir string) (bool, error) {
 	text, err := regular.ReadFile(filepath.Join(dir, readmeFile))
 	if err == nil && bytes.Equal(text, []byte(readme)) {
@@ -34,8 +34,8 @@ func recognise(dir string) (bool, error) {
 	return false, fmt.Errorf("%s is not a cache of kalypso: it has no %s that says so", dir, readmeFile)
 }
 
-// Size returns how large the files of a cache folder are together, and how many
-// entries it has: single results, and results in tables. A folder that is not there has none; one that is no
+// Size returns the total size of the files of a cache folder, and the number of its entries: single
+// results, and results in tables. A folder that does not exist has size 0. A folder that is not a
 // cache is an error.
 func Size(dir string) (size int64, entries int, err error) {
 	ours, err := recognise(dir)
@@ -68,11 +68,11 @@ func Size(dir string) (size int64, entries int, err error) {
 	return size, entries, nil
 }
 
-// Clean removes a cache folder. A folder that is not recognisably one is an
-// error, and left as it is; one that is not there is none. Files that are not
-// the cache's own stay, and the folder with them.
+// Clean removes a cache folder. It is an error if the folder is not a cache; Clean then leaves it
+// unchanged. It is not an error if the folder does not exist. Clean does not remove files that do
+// not belong to the cache, and then the folder stays as well.
 //
-// Processes that use the cache meanwhile compute again what they miss.
+// Processes that use the cache at the same time compute missing results again.
 func Clean(dir string) error {
 	ours, err := recognise(dir)
 	if !ours {
@@ -90,22 +90,22 @@ func Clean(dir string) error {
 			return err
 		}
 	}
-	// The README is the last to go: a run that breaks off can be repeated.
+	// Remove the README last, so that an interrupted run can be repeated.
 	if err := os.Remove(filepath.Join(dir, readmeFile)); err != nil {
 		return err
 	}
-	_ = os.Remove(dir) // unless other files are in it
+	_ = os.Remove(dir) // fails if it contains other files
 	return nil
 }
 
-// VerifyAll reads every file of a cache folder, and removes what is damaged, what
-// is not what its name says, and tables that cannot be read. It returns
-// the names of what was bad, from the folder, with slashes, sorted, and how many
-// files it looked at. A folder that is not there has none; one that is no cache
-// is an error.
+// VerifyAll reads every file of a cache folder. It removes damaged files, files whose content
+// does not match their name, and tables that cannot be read. It returns the names of the removed
+// files, relative to the folder, with slashes, sorted. It also returns the number of files that
+// it checked. A folder that does not exist has no files. A folder that is not a cache is an
+// error.
 //
-// A file that is only missing is not bad: a trim may have removed it. Verifying
-// does not count as a use. Other processes may use the cache meanwhile.
+// A missing file is not bad: a trim may have removed it. Verifying does not count as a use. Other
+// processes may use the cache at the same time.
 func VerifyAll(dir string) (bad []string, checked int, err error) {
 	ours, err := recognise(dir)
 	if !ours {
@@ -117,7 +117,7 @@ func VerifyAll(dir string) (bad []string, checked int, err error) {
 	}
 	defer i.restore()
 	var actions []storedFile
-	for _, f := range i.files { // outputs first: actions lead to them
+	for _, f := range i.files { // outputs first: actions refer to them
 		if _, ok := fileID(f.path, "-a"); ok {
 			actions = append(actions, f)
 		} else if id, ok := fileID(f.path, "-d"); !ok || outputDamaged(f, id) {
@@ -139,12 +139,12 @@ func VerifyAll(dir string) (bad []string, checked int, err error) {
 	return bad, len(i.files), i.err
 }
 
-// An inspection looks at all files of a cache folder.
+// An inspection checks all files of a cache folder.
 type inspection struct {
 	store *store
 	files []storedFile
 	bad   map[string]bool
-	err   error // of removing
+	err   error // of removals
 }
 
 func newInspection(dir string) (*inspection, error) {
@@ -152,7 +152,7 @@ func newInspection(dir string) (*inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := gocache.Open(dir) // nothing is written where the cache is whole
+	library, err := gocache.Open(dir) // it writes nothing if the cache is complete
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func newInspection(dir string) (*inspection, error) {
 	return &inspection{store: &store{dir, library}, files: files, bad: map[string]bool{}}, err
 }
 
-// restore sets the times of use back to what they were.
+// restore sets the times of use back to their values before the inspection.
 func (i *inspection) restore() {
 	for _, f := range i.files {
 		if info, err := os.Stat(f.path); err == nil && !info.ModTime().Equal(f.used) {
@@ -179,7 +179,7 @@ func (i *inspection) remove(path string) {
 	}
 }
 
-// fileID is the hash in the name of a file XX/<hash><suffix>.
+// fileID returns the hash in the name of a file XX/<hash><suffix>.
 func fileID(path, suffix string) (id digest, ok bool) {
 	text, ok := strings.CutSuffix(filepath.Base(path), suffix)
 	if !ok || len(text) != hex.EncodedLen(len(id)) || filepath.Base(filepath.Dir(path)) != text[:2] {
@@ -189,8 +189,8 @@ func fileID(path, suffix string) (id digest, ok bool) {
 	return id, err == nil
 }
 
-// outputDamaged says whether an output has another hash than its name says. One
-// that was removed meanwhile is not damaged.
+// outputDamaged reports whether the hash of an output differs from its name. An output that another
+// process has just removed is not damaged.
 func outputDamaged(f storedFile, id digest) bool {
 	data, err := regular.ReadFile(f.path)
 	if err != nil {
@@ -199,7 +199,7 @@ func outputDamaged(f storedFile, id digest) bool {
 	return sha256.Sum256(data) != id
 }
 
-// verifyAction removes an action that is damaged or another's.
+// verifyAction removes an action that is damaged, or at another action's place.
 func (i *inspection) verifyAction(f storedFile, id Key) {
 	data, _, ok := i.store.get(id)
 	if !ok {
@@ -217,8 +217,8 @@ func (i *inspection) verifyAction(f storedFile, id Key) {
 	}
 }
 
-// actionDamaged says whether an action that leads nowhere is itself damaged. An
-// empty one may be about to be written.
+// actionDamaged reports whether an action without an output is itself damaged. An empty action may
+// be one that is about to be written.
 func (i *inspection) actionDamaged(path string) bool {
 	id, _ := fileID(path, "-a")
 	if _, err := i.store.files.Get(gocache.ActionID(id)); err == nil {
@@ -228,13 +228,13 @@ func (i *inspection) actionDamaged(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// whole says whether a payload is that of a table.
+// whole reports whether a payload is a complete table.
 func whole(payload []byte) bool {
 	_, ok := decodeRows(payload)
 	return ok
 }
 
-// entries is how many results an action stands for.
+// entries returns the number of results that an action refers to.
 func (i *inspection) entries(id Key) int {
 	data, _, ok := i.store.get(id)
 	if !ok {
@@ -248,7 +248,7 @@ func (i *inspection) entries(id Key) int {
 	return len(rows)
 }
 
-// skipRemoved passes over files that were removed meanwhile.
+// skipRemoved ignores the error of a file that another process has just removed.
 func skipRemoved(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -59,7 +59,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// VerifyAll names every damage, removes it, and leaves the rest as it is.
+// VerifyAll names all damage, removes it, and does not change other files.
 func TestVerifyAll(t *testing.T) {
 	dir := t.TempDir()
 	fillDamaged(t, dir)
@@ -104,7 +104,7 @@ func TestVerifyAll(t *testing.T) {
 	}
 }
 
-// What is right in itself and at the wrong place is bad.
+// A valid file at the wrong place is bad.
 func TestVerifyAllForeign(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
@@ -126,7 +126,7 @@ func TestVerifyAllForeign(t *testing.T) {
 	plant(tableID(Tuple, "b"), whole)
 	plant(entryID(Model, key(3)), []byte("no header"))
 	plant(tableID(Tuple, "c"), sealed(header{kindTable, Tuple, "c"}, "no rows"))
-	// A file whose name is no hash.
+	// A file whose name is not a hash.
 	odd := filepath.Join(dir, "00", "odd-d")
 	if err := os.WriteFile(odd, nil, 0o666); err != nil {
 		t.Fatal(err)

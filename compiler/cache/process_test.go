@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// childEnv tells the test binary what to do as a child of a test.
+// childEnv names the task of the test binary as a child of a test.
 const childEnv = "KALYPSO_CACHE_TEST_CHILD"
 
 func child(test string, env ...string) *exec.Cmd {
@@ -29,15 +29,15 @@ func runChild(t *testing.T, test string, env ...string) {
 	}
 }
 
-// processResult is what a process of that number puts.
+// processResult returns a result for the process with a number.
 func processResult(process, n int) (Key, string) {
 	return key(process*10_000 + n), strings.Repeat(fmt.Sprint(process, n, " "), 1+n)
 }
 
 const processEntries = 200
 
-// putInProcess puts what belongs to a process into a table that all share and
-// into one of its own, flushing now and then, and reads what others put.
+// putInProcess stores the results of a process in a shared table and in one of its own. It flushes
+// now and then, and reads the results of other processes.
 func putInProcess(t *testing.T, dir string, process, processes int, progress func()) {
 	c := open(t, Options{Dir: dir})
 	for n := range processEntries {
@@ -67,7 +67,7 @@ func putInProcess(t *testing.T, dir string, process, processes int, progress fun
 	closeCache(t, c)
 }
 
-// Processes that use one folder at once lose nothing that others put.
+// Processes that use one folder at once lose none of the other processes' results.
 func TestProcesses(t *testing.T) {
 	const processes = 6
 	if mine, err := strconv.Atoi(os.Getenv(childEnv)); err == nil {
@@ -105,7 +105,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// Two processes that flush one table at once keep what both put.
+// Two processes that flush one table at once keep the results of both.
 func TestTwoFlushes(t *testing.T) {
 	dir := t.TempDir()
 	one, two := open(t, Options{Dir: dir}), open(t, Options{Dir: dir})
@@ -121,7 +121,7 @@ func TestTwoFlushes(t *testing.T) {
 	closeCache(t, c)
 }
 
-// A process that is killed at any moment leaves a cache that others can use.
+// If a process is killed at any moment, others can use the cache.
 func TestKill(t *testing.T) {
 	const processes = 3
 	if dir := os.Getenv("KALYPSO_CACHE_DIR"); os.Getenv(childEnv) != "" {

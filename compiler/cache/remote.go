@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// Remote is a cache that machines share. Implementations verify content; errors
-// are never fatal. Any number of goroutines may call the methods at once.
+// Remote is a cache that machines share. Implementations verify content; errors are never fatal.
+// Any number of goroutines may call the methods at once.
 //
-// Damage of any kind is noticed, and leads to a miss. A result that was forged
-// with care is not, except in the mode Verify: who may write to a remote cache is
-// trusted as much as who runs builds.
+// The cache detects damage of any kind, and treats it as a miss. It does not detect a forged
+// result, except in the mode Verify: users who may write to a remote cache need the same trust as
+// users who run builds.
 //
-// The keys are of lower-case letters, digits and slashes. What a key names can be
-// replaced. This package verifies again whatever it gets.
+// Keys consist of lower-case letters, digits and slashes. A Put may replace the data of a key. This
+// package verifies everything that it gets again.
 type Remote interface {
-	// Get returns what key names, or an error that is [ErrNotFound].
+	// Get returns the data of a key, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Put stores or replaces what key names. It keeps nothing of data.
+	// Put stores or replaces the data of a key. It must not keep data.
 	Put(ctx context.Context, key string, data []byte) error
-	// ReadOnly says that Put must not be called. It always says the same.
+	// ReadOnly reports whether Put must not be called. The result never changes.
 	ReadOnly() bool
 }
 
-// ErrNotFound is what Remote.Get returns for a key that names nothing.
+// ErrNotFound is the error of Remote.Get for a key without data.
 var ErrNotFound = errors.New("not in the remote cache")
 
 const (
-	remoteFailures = 3 // then the remote is left alone
+	remoteFailures = 3 // then the remote is not used any more
 	remoteWriters  = 4 // uploads at once
 	remoteTimeout  = 30 * time.Second
 )
@@ -39,10 +39,11 @@ const (
 func entryName(id Key) string { return "entry/" + hex.EncodeToString(id[:]) }
 func tableName(id Key) string { return "table/" + hex.EncodeToString(id[:]) }
 
-// A remote asks a Remote as long as it is worth it. A nil *remote has nothing.
+// A remote uses a Remote until it has failed too often. A nil *remote has no data.
 type remote struct {
 	remote Remote
 
+	// mu guards the fields below.
 	mu       sync.Mutex
 	failures int
 	err      error
@@ -60,7 +61,7 @@ func newRemote(r Remote) *remote {
 	return out
 }
 
-// usable says whether it is worth asking.
+// usable reports whether the remote has not failed too often.
 func (r *remote) usable() bool {
 	if r == nil {
 		return false
@@ -72,7 +73,7 @@ func (r *remote) usable() bool {
 
 func (r *remote) writable() bool { return r.usable() && !r.remote.ReadOnly() }
 
-// fail counts a failure. Bytes that are not what they should be count as well.
+// fail counts a failure. Unexpected bytes count as well.
 func (r *remote) fail(key string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +86,8 @@ var (
 	errUnusable = errors.New("not asked")
 )
 
-// get returns what a key names if accept takes it; where it does not, the error
-// is errForeign.
+// get returns the data of a key if accept returns true; otherwise the error is
+// errForeign.
 func (r *remote) get(key string, accept func([]byte) bool) ([]byte, error) {
 	if !r.usable() {
 		return nil, errUnusable
@@ -103,7 +104,7 @@ func (r *remote) get(key string, accept func([]byte) bool) ([]byte, error) {
 	return data, err
 }
 
-// put stores what a key names, now.
+// put stores the data of a key, now.
 func (r *remote) put(key string, data []byte) bool {
 	if !r.writable() {
 		return false
@@ -117,8 +118,8 @@ func (r *remote) put(key string, data []byte) bool {
 	return err == nil
 }
 
-// later runs an upload in the background. An upload should keep names, and read
-// the bytes when it runs: the queue has no bound.
+// later runs an upload in the background. An upload should keep only names, and read the bytes when
+// it runs: the queue has no limit.
 func (r *remote) later(upload func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +156,7 @@ func (r *remote) wait() {
 	}
 }
 
-// failure is the last failure.
+// failure returns the last failure; nil if there was no failure.
 func (r *remote) failure() error {
 	if r == nil {
 		return nil

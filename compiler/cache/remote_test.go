@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// memory is a Remote in memory. change, if set, changes what it gives.
+// memory is a Remote in memory. change, if set, changes the result of Get.
 type memory struct {
 	mu       sync.Mutex
 	data     map[string][]byte
@@ -50,7 +50,7 @@ func (m *memory) Put(_ context.Context, key string, data []byte) error {
 
 func (m *memory) ReadOnly() bool { return m.readOnly }
 
-// fill puts entries and two tables through a cache of their own.
+// fill stores entries and two tables through a cache of their own.
 func (m *memory) fill(t *testing.T, entries int) {
 	t.Helper()
 	c := open(t, Options{Dir: t.TempDir(), Remote: m})
@@ -105,14 +105,14 @@ func TestRemote(t *testing.T) {
 	if !maps.EqualFunc(before, m.data, bytes.Equal) {
 		t.Error("a remote cache was written that is only for reading")
 	}
-	// It is in the folder now.
+	// The results are in the folder now.
 	c = open(t, Options{Dir: dir})
 	if n := found(t, c, entries); n != 2*entries {
 		t.Errorf("%d results are in the folder", n)
 	}
 	wantTable(t, c.Table(Tuple, "table 0"), key(1000), "more")
 	closeCache(t, c)
-	// What is in the folder is not asked for.
+	// Results in the folder are not requested.
 	m.gets = 0
 	c = open(t, Options{Dir: dir, Remote: m})
 	if n := found(t, c, entries); n != 2*entries || m.gets != 0 {
@@ -127,7 +127,7 @@ func TestRemote(t *testing.T) {
 	closeCache(t, c)
 }
 
-// A table that was damaged or trimmed comes back from the remote cache.
+// A damaged or removed table is restored from the remote cache.
 func TestRemoteHeals(t *testing.T) {
 	m := newMemory()
 	m.fill(t, 10)
@@ -142,7 +142,7 @@ func TestRemoteHeals(t *testing.T) {
 	}
 }
 
-// Two machines that know nothing of each other share one table.
+// Two independent machines share one table.
 func TestRemoteMerges(t *testing.T) {
 	m := newMemory()
 	dirs := []string{t.TempDir(), t.TempDir()}
@@ -165,7 +165,7 @@ func TestRemoteMerges(t *testing.T) {
 	}
 }
 
-// Whatever a remote cache gives, nothing wrong is found.
+// For any answer of a remote cache, no wrong result is found.
 func TestLyingRemote(t *testing.T) {
 	const entries = 30
 	honest := newMemory()
@@ -218,7 +218,7 @@ func TestLyingRemote(t *testing.T) {
 	}
 }
 
-// A remote cache that fails three times is left alone; a miss is no failure.
+// A remote cache that fails three times is not used any more; a miss is not a failure.
 func TestRemoteGivesUp(t *testing.T) {
 	m := newMemory()
 	c := open(t, Options{Dir: t.TempDir(), Remote: m})

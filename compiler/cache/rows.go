@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// maxResult bounds a result in a table, and maxTable what all of them have together,
+	// maxResult limits the size of a result in a table, and maxTable the total size of its results,
 	// in bytes.
 	maxResult = 16 << 20
 	maxTable  = 256 << 20
-	// fewUnused are the bytes that results which a process does not ask for may always have.
-	// More of them stay, up to timesUsed as many as it asks for: so a table remembers what it
-	// was on another branch, shards share one, and reading it stays cheap.
+	// fewUnused is the number of bytes that unused results may always occupy. More of them stay, up
+	// to timesUsed as many bytes as the used results. So a table remembers the results of another
+	// branch, shards share a table, and reading it stays cheap.
 	fewUnused = 1 << 20
 	timesUsed = 4
 )
 
-// rowSize is what a row has in a file beside its data: the key, where the data ends, from the
-// first data, in 4 bytes, and the age in one.
+// rowSize is the size of a row in a file without its data. It has the key, the end of the data in 4
+// bytes, counted from the first data, and the age in one byte.
 const rowSize = len(Key{}) + 4 + 1
 
-// sealRows returns a header with rows as its payload, sealed, and its hash: the number of rows
-// in 4 bytes, the fixed parts of all, and their data. From then on the rows share their data
-// with it.
+// sealRows returns a header with rows as its payload, sealed, and its hash. The payload is the
+// number of rows in 4 bytes, the fixed parts of all rows, and their data. From then on the rows
+// share their data with it.
 func (h header) sealRows(rows []row) ([]byte, digest) {
 	size := 4 + rowSize*len(rows)
 	for i := range rows {
@@ -47,8 +47,8 @@ func (h header) sealRows(rows []row) ([]byte, digest) {
 	return seal(b)
 }
 
-// decodeRows reads the rows of a payload. The rows share their data with b, which need not
-// be trusted.
+// decodeRows reads the rows of a payload, which need not be trusted. The rows share their data with
+// b.
 func decodeRows(b []byte) ([]row, bool) {
 	if len(b) < 4 {
 		return nil, false
@@ -75,7 +75,7 @@ func decodeRows(b []byte) ([]row, bool) {
 	return rows, begin == len(data)
 }
 
-// rowsOf returns what was put as rows.
+// rowsOf returns stored results as rows, sorted by key.
 func rowsOf(puts map[Key][]byte) []row {
 	rows := make([]row, 0, len(puts))
 	for k, data := range puts {
@@ -85,7 +85,7 @@ func rowsOf(puts map[Key][]byte) []row {
 	return rows
 }
 
-// merge returns the rows of both; of equal keys the first.
+// merge returns the rows of both lists; if keys are equal, it returns the row of the first list.
 func merge(first, second []row) []row {
 	out := make([]row, 0, len(first)+len(second))
 	for len(first) > 0 && len(second) > 0 {
@@ -102,8 +102,8 @@ func merge(first, second []row) []row {
 	return append(append(out, first...), second...)
 }
 
-// age returns the rows that a table that is written has: those that were used, and the
-// youngest of the others, each older than before. It changes what it is given.
+// age returns the rows for a new file of the table: the used rows, and the youngest of the others,
+// each a write older. It changes rows.
 func age(rows []row) []row {
 	size := func(r *row) int { return rowSize + len(r.data) }
 	used := 0

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNoFiles puts pipes, which nobody writes to, and links to a device without an
-// end in the places of a cache's files: they are as good as not there.
+// TestNoFiles replaces a cache's files by pipes without a writer, and by links to a device without
+// an end. They count as missing.
 func TestNoFiles(t *testing.T) {
 	for name, replace := range map[string]func(path string) error{
 		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Stats counts what happened on one level since Open.
+// Stats counts the results and bytes of one level since Open.
 type Stats struct {
-	Computed     int   // results that were put, each key once
+	Computed     int   // results that were stored, each key once
 	Reused       int   // results that were found: reads of single results, and entries of tables, each once
 	ReadBytes    int64 // from the cache's files, and of remote tables
 	WrittenBytes int64 // to the cache's files; rewriting a table counts too
@@ -58,9 +58,9 @@ func (c *Cache) lie(what string) {
 	c.lies[what] = true
 }
 
-// Lies returns what differed in the mode Verify, sorted, for people: the level,
-// the table's name if it was in one, and the key. It means that a key does not
-// cover all that its result depends on, or that someone forged an entry.
+// Lies returns the differences in the mode Verify, sorted, for people: the level, the table's name
+// for a result in a table, and the key. A lie means that a key does not cover all inputs of its
+// result, or that someone forged an entry.
 func (c *Cache) Lies() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// The layout of a cache folder. go-internal/cache names files by hash:
-// XX/<hash>-a says which output an action has, and XX/<hash>-d is an output, named by
-// its own SHA-256. A single result is an action with its output, and so is a table.
+// The layout of a cache folder. go-internal/cache names files by hash: XX/<hash>-a records the
+// output of an action, and XX/<hash>-d is an output, named by its own SHA-256. A single result is
+// an action with its output, and so is a table.
 const (
 	readmeFile  = "README"
 	tmpFolder   = "tmp"     // files that are being written
-	trimmedFile = "trimmed" // its time is that of the last trim
+	trimmedFile = "trimmed" // its time is the time of the last trim
 	trimLock    = "trim.lock"
 	lockFile    = "lock" // in XX: locked while a table of XX is written
 )
@@ -37,8 +37,8 @@ type store struct {
 	files *gocache.Cache
 }
 
-// openStore makes dir a cache folder, if it is none, and sees that it can be
-// written.
+// openStore makes dir a cache folder, if it is not a cache folder yet, and checks that it is
+// writable.
 func openStore(dir string) (*store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,9 +67,9 @@ func openStore(dir string) (*store, error) {
 	return &store{dir: dir, files: files}, nil
 }
 
-// claim writes the README into a folder that is new or was left unfinished, and
-// refuses one that holds anything else: a mistake in a path must not strew 256
-// folders among a user's files.
+// claim writes the README into a new or unfinished folder. It refuses a folder with
+// any other content: a mistake in a path must not create 256 folders among a user's
+// files.
 func claim(dir string) error {
 	name := filepath.Join(dir, readmeFile)
 	text, err := regular.ReadFile(name)
@@ -96,7 +96,7 @@ func claim(dir string) error {
 
 var errNotOurs = errors.New("it is not empty, and not a cache of kalypso")
 
-// ourName says whether a cache folder has a file or folder of this name.
+// ourName reports whether a file or folder with this name belongs to a cache folder.
 func ourName(name string) bool {
 	switch name {
 	case readmeFile, tmpFolder, trimmedFile, trimLock:
@@ -105,9 +105,9 @@ func ourName(name string) bool {
 	return len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// output returns the hash of an action's output, which is there in full length.
+// output returns the hash of an action's output, if the output exists in full length.
 func (s *store) output(id Key) (digest, bool) {
-	// The library opens what is there, and a pipe or device has no end.
+	// The library opens any file, and a pipe or device has no end.
 	if info, err := os.Lstat(s.action(id)); err != nil || !info.Mode().IsRegular() {
 		return digest{}, false
 	}
@@ -118,12 +118,12 @@ func (s *store) output(id Key) (digest, bool) {
 	return digest(found.OutputID), true
 }
 
-// getTries is how often an action is looked up whose output goes, because another process
-// replaces it.
+// getTries is the maximum number of attempts to read an action's output, which another process may
+// replace.
 const getTries = 3
 
-// get returns an action's output, which may be damaged, and the hash that it should have.
-// What is sealed says itself whether it is whole, and is hashed once.
+// get returns an action's output, which may be damaged, and the hash that it should have. A sealed
+// output contains its own checksum, so get does not hash it.
 func (s *store) get(id Key) ([]byte, digest, bool) {
 	for range getTries {
 		file, ok := s.output(id)
@@ -137,8 +137,8 @@ func (s *store) get(id Key) ([]byte, digest, bool) {
 	return nil, digest{}, false
 }
 
-// put stores an action's output, whose hash is file. The library's own way to do it reads an
-// output back, and hashes it twice.
+// put stores an action's output, whose hash is file. The library's own function reads an output
+// back, and hashes it twice.
 func (s *store) put(id Key, data []byte, file digest) error {
 	if err := s.write(s.path(file), data); err != nil {
 		return err
@@ -146,22 +146,22 @@ func (s *store) put(id Key, data []byte, file digest) error {
 	return s.write(s.action(id), fmt.Appendf(nil, "v1 %x %x %20d %20d\n", id[:], file, len(data), time.Now().UnixNano()))
 }
 
-// action is where the library keeps which output an action has.
+// action returns the path of the file in which the library records the output of an action.
 func (s *store) action(id Key) string {
 	name := fmt.Sprintf("%x-a", id[:])
 	return filepath.Join(s.dir, name[:2], name)
 }
 
-// path is where an output is. Asking for it counts as a use.
+// path returns the path of an output. Each call counts as a use of the output.
 func (s *store) path(id digest) string { return s.files.OutputFile(gocache.OutputID(id)) }
 
-// has says whether an output is there in full length.
+// has reports whether an output exists in full length.
 func (s *store) has(id digest, size int64) bool {
 	info, err := os.Lstat(s.path(id))
 	return err == nil && info.Mode().IsRegular() && info.Size() == size
 }
 
-// write writes a file, which appears whole.
+// write writes a file, which appears only when it is complete.
 func (s *store) write(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Join(s.dir, tmpFolder), "new-")
 	if err != nil {
@@ -178,12 +178,12 @@ func (s *store) write(name string, data []byte) error {
 	return err
 }
 
-// remove removes an output that was replaced. Another process that is about to read it looks
-// its action up again.
+// remove removes a replaced output. Another process that is about to read it looks up its action
+// again.
 func (s *store) remove(id digest) { os.Remove(s.path(id)) }
 
-// lockWait is how long a process waits for another that writes a table, and
-// lockRetry how often it looks.
+// lockWait is the time for which a process waits for another one that writes a table, and lockRetry
+// is the time between two attempts.
 const (
 	lockWait  = 30 * time.Second
 	lockRetry = 5 * time.Millisecond

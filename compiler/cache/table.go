@@ -9,43 +9,44 @@ import (
 	"sync/atomic"
 )
 
-// Table is a map from keys to small results that belong together: all assignments of one
-// cluster type, all tuples of one environment. Any number of goroutines may use it.
+// Table is a map from keys to small results that belong together, such as all assignments of one
+// cluster type, or all tuples of one environment. Any number of goroutines may use it.
 //
-// A table is one file, which is read whole when it is first asked, and replaced whole by
-// a Flush. What another process flushes after this one first used the table is not seen,
-// and stays there as far as there is room.
+// A table is one file. The first access reads the whole file, and a Flush replaces the whole file.
+// A table does not see results that another process flushes later. They stay in the file as long as
+// there is room.
 type Table struct {
 	c     *Cache
 	level Level
 	name  string
 	id    Key
 
+	// mu guards the fields below.
 	mu     sync.RWMutex
-	loaded bool   // rows are those of the folder
-	asked  bool   // and of the remote cache
-	file   digest // what the rows of the folder were read from
+	loaded bool   // rows contain the rows of the folder
+	asked  bool   // rows contain the rows of the remote cache
+	file   digest // the file with the rows of the folder
 	rows   []row  // sorted by key
 	puts   map[Key][]byte
-	dirty  bool // rows have something that the folder does not
+	dirty  bool // rows have content that is missing in the folder
 
 	uploading sync.Mutex // held by one upload of the table
 }
 
-// A row is a result in a table. Those that nothing asks for any more age, and go.
+// A row is a result in a table. Unused rows age, and are removed some time.
 type row struct {
 	key  Key
 	data []byte
-	age  uint8  // how often the table was written since the row was last used
-	used uint32 // 1 where this process used or put it; atomic
+	age  uint8  // how often the table was written since the last use of the row
+	used uint32 // 1 if this process used or stored it; atomic
 }
 
 func (r *row) isUsed() bool { return atomic.LoadUint32(&r.used) != 0 }
 
-// use marks a row, and says whether it was not marked before.
+// use marks a row, and reports whether it was unmarked before.
 func (r *row) use() bool { return atomic.CompareAndSwapUint32(&r.used, 0, 1) }
 
-// find returns the row with a key; nil for none.
+// find returns the row with a key; nil if there is no such row.
 func find(rows []row, k Key) *row {
 	i, found := slices.BinarySearchFunc(rows, k, func(r row, k Key) int { return bytes.Compare(r.key[:], k[:]) })
 	if !found {
@@ -56,8 +57,8 @@ func find(rows []row, k Key) *row {
 
 func (t *Table) header() header { return header{kindTable, t.level, t.name} }
 
-// Get returns what was put under a key. The bytes belong to the table and must not be
-// changed.
+// Get returns the result under a key. The bytes belong to the table: the caller must not change
+// them.
 func (t *Table) Get(k Key) ([]byte, bool) {
 	if !t.c.open() {
 		return nil, false
@@ -84,7 +85,7 @@ func (t *Table) Get(k Key) ([]byte, bool) {
 	return r.data, true
 }
 
-// find returns a row that may be the answer: in the mode Verify only what this process put.
+// find returns a row that Get may return: in the mode Verify only a row that this process stored.
 func (t *Table) find(k Key) *row {
 	r := find(t.rows, k)
 	if r != nil && t.c.mode == Verify && !r.isUsed() {
@@ -93,12 +94,12 @@ func (t *Table) find(k Key) *row {
 	return r
 }
 
-// Put stores a result, which must not be changed from then on. This process finds it at once.
-// Until the next Flush, a second Put of a key is ignored. So is one that is equal to what the
-// table has. In the mode Verify, what differs from what was there is a lie.
+// Put stores a result, which the caller must not change afterwards. This process finds it at once.
+// Put ignores a second result for a key until the next Flush, and a result that equals the stored
+// one. In the mode Verify, a difference from the stored result is a lie.
 //
-// It does what it can: errors are remembered by the Cache. A result of more than 16 MiB is
-// not stored.
+// The Cache remembers errors, and Put otherwise ignores them. It does not store a result of more
+// than 16 MiB.
 func (t *Table) Put(k Key, data []byte) {
 	if !t.c.open() {
 		return
@@ -156,8 +157,8 @@ func (t *Table) load() {
 	}
 }
 
-// read returns the rows in the folder, and the hash of their file. A file that is damaged
-// has none.
+// read returns the rows in the folder, and the hash of their file. It returns no rows for a damaged
+// file.
 func (t *Table) read() ([]row, digest) {
 	data, file, ok := t.c.store.get(t.id)
 	if !ok {
@@ -176,8 +177,8 @@ func (t *Table) parse(data []byte) ([]row, bool) {
 	return decodeRows(payload)
 }
 
-// Release lets go of what the table has in memory: what is asked for next is read again.
-// What was put and not flushed stays, and so does what a process that verifies has used.
+// Release frees the table's memory: the next access reads the file again. It frees nothing while
+// there are results to flush, or in the mode Verify.
 func (t *Table) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,9 +187,9 @@ func (t *Table) Release() {
 	}
 }
 
-// Flush makes what was put visible to other processes. Any number of processes may flush a
-// table at once: the results of all are kept. Its error is remembered by the Cache as well;
-// the results are then lost.
+// Flush makes stored results visible to other processes. Any number of processes may flush a table
+// at once: the table keeps the results of all. After an error the results are lost. The Cache also
+// remembers the error.
 func (t *Table) Flush() error {
 	if !t.c.open() {
 		return nil
@@ -203,7 +204,7 @@ func (t *Table) Flush() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.puts) == 0 && !t.dirty {
-		return nil // another goroutine was faster
+		return nil // another goroutine has flushed it
 	}
 	t.rows = merge(rowsOf(t.puts), t.rows)
 	t.puts, t.dirty = nil, false
@@ -214,19 +215,19 @@ func (t *Table) Flush() error {
 	return nil
 }
 
-// publish replaces the file of the table, whose rows are those of the file that was read, and
-// more. The rows are cut to what a table may hold.
+// publish replaces the file of the table. The rows are the rows of the file as it was read, and new
+// ones. publish limits the rows to the maximum size of a table.
 func (t *Table) publish() error {
 	unlock, err := t.c.store.lock(t.id)
 	if err != nil {
-		return err // the rows are still good for this process
+		return err // this process can still use the rows
 	}
 	defer unlock()
 	before, there := t.c.store.output(t.id)
 	if there && before != t.file {
 		others, _ := t.read()
 		for i := range others {
-			others[i].age -= min(others[i].age, 1) // they do not age by what they could not see
+			others[i].age -= min(others[i].age, 1) // this process could not use them, so they do not age
 		}
 		t.rows = merge(t.rows, others)
 	}
@@ -267,13 +268,13 @@ func (t *Table) remote() (rows []row, err error) {
 	return rows, err
 }
 
-// uploadTries is how often a remote table is written at most.
+// uploadTries is the maximum number of attempts to write a remote table.
 const uploadTries = 5
 
-// upload brings what this process used to the remote table, in the background. Machines that
-// end together write it at once, no lock is between them, and the last one holds. So it is
-// read just before it is written, and again afterwards: what another machine left out is
-// added again.
+// upload adds the results that this process used to the remote table, in the background. Several
+// machines may write the table at the same time without a lock, and the last one wins. So upload
+// reads the table just before it writes it, and again afterwards. It adds results again if another
+// machine removed them.
 func (t *Table) upload() {
 	if !t.c.remote.writable() {
 		return
@@ -285,8 +286,8 @@ func (t *Table) upload() {
 		}
 	}
 	t.c.remote.later(func() {
-		// One after the other: an upload that began before another would leave out what that
-		// one has written, and has looked after already.
+		// One after the other: an upload that began earlier could remove the results of a later
+		// one, which has already checked the table.
 		t.uploading.Lock()
 		defer t.uploading.Unlock()
 		mine, _ := t.read()
@@ -297,7 +298,7 @@ func (t *Table) upload() {
 		for range uploadTries {
 			there, err := t.remote()
 			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errForeign) {
-				return // writing could lose what others wrote
+				return // a write could remove other machines' results
 			}
 			if !slices.ContainsFunc(mine, func(r row) bool { return find(there, r.key) == nil }) {
 				return

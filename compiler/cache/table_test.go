@@ -18,7 +18,7 @@ func wantTable(t *testing.T, table *Table, k Key, want string) {
 	}
 }
 
-// randomResult makes a result that only its key determines.
+// randomResult makes a result that depends only on its number.
 func randomResult(n int) string {
 	r := rand.New(rand.NewPCG(uint64(n), 7))
 	sizes := []int{1, 100, 255, 256, 257, 4096, 20_000}
@@ -27,8 +27,8 @@ func randomResult(n int) string {
 	return strings.Repeat(line, 1+size/len(line))[:size]
 }
 
-// A table over many processes is a map. Whatever is asked for in every round is
-// never dropped.
+// A table over many processes works like a map. Results that are requested in every round are never
+// removed.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestTableIsAMap(t *testing.T) {
 	}
 }
 
-// What nothing asks for any more stays as long as there is room for it, and the youngest of
-// it longest.
+// Unused results stay as long as there is room for them, and the youngest stay
+// longest.
 func TestUnusedResultsGo(t *testing.T) {
 	dir := t.TempDir()
 	const size = fewUnused / 4
@@ -95,7 +95,7 @@ func TestUnusedResultsGo(t *testing.T) {
 			t.Errorf("%d of 12 is gone, which was put last", n)
 		}
 	}
-	// The more are used, the more may be unused.
+	// With more used results, more unused results may stay.
 	c := open(t, Options{Dir: dir})
 	for n := 100; n < 120; n++ {
 		c.Table(Tuple, "t").Put(key(n), of(n))
@@ -116,7 +116,7 @@ func TestUnusedResultsGo(t *testing.T) {
 	}
 }
 
-// A table is bounded, whatever is put into it.
+// The size of a table is limited for any content.
 func TestTableIsBounded(t *testing.T) {
 	data := make([]byte, maxResult)
 	rows := make([]row, maxTable/maxResult+5)
@@ -150,7 +150,7 @@ func TestTablesAreApart(t *testing.T) {
 	closeCache(t, c)
 }
 
-// A second Put before a Flush is ignored; after it, one that is equal adds nothing.
+// A second Put before a Flush is ignored; after the Flush, an equal result adds nothing.
 func TestSecondPut(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// trimInterval is how often a trim is due.
+	// trimInterval is the time between two trims.
 	trimInterval = time.Hour
-	// abandoned is when nobody writes a temporary file any more.
+	// abandoned is the age after which no process writes a temporary file any more.
 	abandoned = 24 * time.Hour
 )
 
@@ -27,9 +27,9 @@ type storedFile struct {
 	used time.Time
 }
 
-// trim removes what was not used for longest, until the folder is no larger than
-// it may be, if that is due. The library notes uses to the hour. Abandoned files go in any
-// case.
+// trim removes the files that were not used for the longest time, until the folder is small enough.
+// It does so only if a trim is due. The library records uses to the hour. A trim always removes
+// abandoned files.
 func (s *store) trim(maxBytes int64, due bool) error {
 	marker := filepath.Join(s.dir, trimmedFile)
 	if info, err := os.Stat(marker); !due && err == nil {
@@ -43,7 +43,7 @@ func (s *store) trim(maxBytes int64, due bool) error {
 		return err
 	}
 	if !locked {
-		return nil // another process is at it
+		return nil // another process trims the folder
 	}
 	defer lock.Close()
 	files, err := storedFiles(s.dir)
@@ -65,8 +65,8 @@ func (s *store) trim(maxBytes int64, due bool) error {
 	return os.Chtimes(marker, now, now)
 }
 
-// removeDown removes as many files as it takes, first those that were not used for longest.
-// What cannot be removed now stays until the next trim.
+// removeDown removes files until the folder is small enough, starting with those that were not used
+// for the longest time. Files that cannot be removed now stay until the next trim.
 func removeDown(files []storedFile, maxBytes int64) {
 	slices.SortFunc(files, func(a, b storedFile) int {
 		return cmp.Or(a.used.Compare(b.used), strings.Compare(a.path, b.path))

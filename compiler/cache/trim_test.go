@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// setUsed sets when all stored files were used last.
+// setUsed sets the time of the last use of all stored files.
 func setUsed(t *testing.T, dir string, when func(storedFile) time.Time) {
 	t.Helper()
 	files, err := storedFiles(dir)
@@ -34,7 +34,7 @@ func storedBytes(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// What was used last stays, and the folder is no larger than it may be.
+// The most recently used files stay, and the folder is not larger than allowed.
 func TestTrim(t *testing.T) {
 	dir := t.TempDir()
 	const n, size = 20, 10_000
@@ -75,7 +75,7 @@ func TestTrim(t *testing.T) {
 	closeCache(t, c)
 }
 
-// Who puts much trims at once, however recent the last trim is.
+// A process that stores much trims at once, even soon after the last trim.
 func TestTrimAfterMuch(t *testing.T) {
 	dir := t.TempDir()
 	closeCache(t, open(t, Options{Dir: dir}))
@@ -94,7 +94,7 @@ func TestTrimAfterMuch(t *testing.T) {
 
 func (k Key) bytes() []byte { return k[:] }
 
-// A clock that was wrong does not stop trims for ever.
+// A clock that was wrong does not stop trims forever.
 func TestTrimInTheFuture(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
@@ -110,8 +110,8 @@ func TestTrimInTheFuture(t *testing.T) {
 	}
 }
 
-// The file of a table that was replaced goes at once, and abandoned temporary files after a
-// day, however small the folder is.
+// The file of a replaced table is removed at once, and abandoned temporary files after a day, even
+// in a small folder.
 func TestTrimAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 6 {

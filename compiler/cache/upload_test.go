@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hooked is a Remote that lets a test do something around a Put.
+// hooked is a Remote that lets a test run code before and after a Put.
 type hooked struct {
 	*memory
 	before, after func(key string)
@@ -23,8 +23,8 @@ func (h *hooked) Put(ctx context.Context, key string, data []byte) error {
 	return err
 }
 
-// Whenever another machine writes the remote table, the results of both are in
-// it in the end.
+// If another machine writes the remote table at any moment, the table has the results of both in
+// the end.
 func TestUploadBesideAnother(t *testing.T) {
 	name := tableName(tableID(Tuple, "dev"))
 	key := func(i int) Key { return NewHash("of this test").String(fmt.Sprint(i)).Sum() }
@@ -73,7 +73,7 @@ func TestUploadBesideAnother(t *testing.T) {
 	}
 }
 
-// A remote cache that forgets tables is not written without end.
+// If a remote cache loses tables, the uploads still end.
 func TestUploadEnds(t *testing.T) {
 	h := &hooked{memory: newMemory()}
 	name := tableName(tableID(Tuple, "dev"))

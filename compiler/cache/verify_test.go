@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// In the mode Verify everything is computed again, and what differs is told.
+// In the mode Verify everything is computed again, and Lies returns the differences.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})
@@ -46,7 +46,7 @@ func TestVerify(t *testing.T) {
 	}
 	verify()
 
-	// Lies with consistent hashes: what the cache itself cannot notice.
+	// Lies with consistent hashes, which the cache itself cannot detect.
 	c = open(t, Options{Dir: dir})
 	wrong, file := entryHeader(Model, key(1)).seal([]byte("wrong"))
 	if err := c.store.put(entryID(Model, key(1)), wrong, file); err != nil {
@@ -69,7 +69,7 @@ func TestVerify(t *testing.T) {
 	closeCache(t, c)
 }
 
-// A computation that gives two results in one process lies as well.
+// It is also a lie if a computation has two results in one process.
 func TestVerifyTwice(t *testing.T) {
 	c := open(t, Options{Dir: t.TempDir(), Mode: Verify})
 	table := c.Table(Tuple, "t")
@@ -85,7 +85,7 @@ func TestVerifyTwice(t *testing.T) {
 	}
 }
 
-// What verifying confirms is not written again.
+// Results that Verify confirms are not written again.
 func TestVerifyWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	for i, mode := range []Mode{On, Verify} {
@@ -101,7 +101,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	}
 }
 
-// A damaged entry is no lie.
+// A damaged entry is not a lie.
 func TestVerifyDamaged(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
-// BenchmarkTransfer is what an entry costs beside the network: a new one put, and
-// one got, with the registry in the same process.
+// BenchmarkTransfer measures the cost of an entry without the network: one new Put, and one Get,
+// with the registry in the same process.
 func BenchmarkTransfer(b *testing.B) {
 	b.Setenv("DOCKER_CONFIG", b.TempDir())
 	c, err := Open(ocitest.New(b, nil).Reference("acme/cache"), Options{})

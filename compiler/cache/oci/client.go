@@ -16,8 +16,8 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// answerTimeout is how long a registry may be silent after a request. It is short: a
-	// build computes what a hanging registry does not send.
+	// answerTimeout is the time limit for a registry's answer to a request. It is short: a build
+	// computes the results that a hanging registry does not send.
 	answerTimeout = 15 * time.Second
 	retries       = 3
 )
@@ -25,7 +25,7 @@ const (
 // retryWait is the wait before retries.
 type retryWait struct {
 	first time.Duration // doubled each time, 0 for 250 ms
-	most  time.Duration // the maximum, also where the registry asks for more; 0 for 3 s
+	most  time.Duration // the maximum, even if the registry asks for more; 0 for 3 s
 }
 
 // newClient returns a client with docker's credentials for all hosts.

@@ -22,8 +22,8 @@ type RegistryError struct {
 	Err        error
 }
 
-// Error returns one line that a terminal can print, whatever the registry answered. It has
-// no URL of a redirect: those may be signed, and must not end up in logs.
+// Error returns one line that a terminal can print, for any answer of the registry. It omits the
+// URLs of redirects: they may be signed, and must not appear in logs.
 func (e *RegistryError) Error() string {
 	return terminal.Line(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
@@ -35,7 +35,7 @@ func (e *RegistryError) host() string {
 	return host
 }
 
-// failed wraps an error. A timeout is the error, whatever it interrupted.
+// failed wraps an error. If the operation timed out, the timeout is the error.
 func (r *Remote) failed(ctx context.Context, op, key string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = errors.Join(cause, err)
@@ -43,7 +43,7 @@ func (r *Remote) failed(ctx context.Context, op, key string, err error) error {
 	return &RegistryError{Repository: r.name, Op: op, Tag: tagOf(key), Err: err}
 }
 
-// reason returns the reason of an error, and what the user can do.
+// reason returns the reason of an error, and a hint for the user.
 func reason(err error, host string) string {
 	var answer *errcode.ErrorResponse
 	var address *url.Error

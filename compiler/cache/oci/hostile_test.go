@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
-// reads are the requests that a Get makes.
+// readsManifest and readsBlob report whether a request is one that a Get makes.
 func readsManifest(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/")
 }
@@ -32,7 +32,7 @@ func readsBlob(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/")
 }
 
-// changing answers what the registry answers, but for the body of some requests.
+// changing forwards requests to the registry, and changes the body of some answers.
 func changing(which func(*http.Request) bool, change func([]byte) []byte) ocitest.Proxy {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if !which(r) {
@@ -58,7 +58,7 @@ func flip(data []byte) []byte {
 	return out
 }
 
-// endless answers some requests with bytes until nobody reads any more.
+// endless answers some requests with bytes until the client stops reading.
 func endless(which func(*http.Request) bool, contentType string, length int64, sent *atomic.Int64) ocitest.Proxy {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if !which(r) {
@@ -79,7 +79,7 @@ func endless(which func(*http.Request) bool, contentType string, length int64, s
 	}
 }
 
-// Whatever a registry answers, Get gives what was put or an error.
+// For any answer of a registry, Get returns the stored data or an error.
 func TestGetFromLiar(t *testing.T) {
 	anonymous(t)
 	data := bytes.Repeat([]byte("a result. "), 1000)
@@ -161,7 +161,7 @@ func TestGetEndless(t *testing.T) {
 			if err == nil || errors.Is(err, cache.ErrNotFound) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
-			// What the registry's side allocates counts as well, and is little.
+			// This includes the allocations of the registry, which are small.
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {
 				t.Errorf("%d bytes allocated", grown)
 			}
@@ -169,7 +169,7 @@ func TestGetEndless(t *testing.T) {
 	}
 }
 
-// A registry that hangs costs the time that is allowed, wherever it hangs.
+// A registry that hangs costs only the timeout, at any request.
 func TestGetHangs(t *testing.T) {
 	anonymous(t)
 	hang := func(which func(*http.Request) bool, begin int) ocitest.Proxy {
@@ -241,7 +241,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// What cannot get better is asked once.
+// An error that is permanent is not retried.
 func TestDoesNotRepeat(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)
@@ -254,7 +254,7 @@ func TestDoesNotRepeat(t *testing.T) {
 	}
 }
 
-// An entry of which a registry has lost the data is not there, and can be put again.
+// If a registry has lost the data of an entry, the entry is missing, and can be stored again.
 func TestLostData(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)
@@ -273,7 +273,7 @@ func TestLostData(t *testing.T) {
 	wantData(t, c, "entry/"+hash, []byte("data"))
 }
 
-// Tags that hold something else are errors.
+// Tags with other content are errors.
 func TestForeignManifests(t *testing.T) {
 	anonymous(t)
 	const key = "entry/of-something-else"
@@ -329,7 +329,7 @@ func TestForeignManifests(t *testing.T) {
 	}
 }
 
-// A manifest that is accepted describes what may be fetched.
+// An accepted manifest describes a layer that may be fetched.
 func FuzzParseManifest(f *testing.F) {
 	text, err := newManifest("entry/a", layerOf([]byte("data")))
 	if err != nil {

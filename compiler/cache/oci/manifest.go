@@ -30,15 +30,15 @@ const (
 // KeyAnnotation is the annotation of a manifest that holds the entry's key.
 const KeyAnnotation = "io.kalypso.cache.key"
 
-// The maximal sizes, in bytes: a registry that sends more gives an error, and does not
-// exhaust memory.
+// The maximum sizes, in bytes: if a registry sends more, the result is an error, and memory is not
+// exhausted.
 const (
 	maxManifest = 1 << 20
 	maxData     = 1 << 30
 )
 
-// plainKey matches the keys whose tag has dashes for slashes. No such key has a dash or an
-// underscore, so no two have the same tag, and none has that of a hash.
+// plainKey matches the keys whose tag has dashes instead of slashes. No such key has a dash or an
+// underscore, so their tags differ from each other, and from the tags of hashes.
 var plainKey = lazyregexp.New(`^[a-z0-9][a-z0-9/]{0,127}$`)
 
 // tagOf returns the tag of a key, which the distribution specification limits to
@@ -51,8 +51,8 @@ func tagOf(key string) string {
 	return "sha256_" + hex.EncodeToString(sum[:])
 }
 
-// newManifest returns the manifest of an entry. Equal entries have equal manifests: there
-// is no time in it.
+// newManifest returns the manifest of an entry. Equal entries have equal manifests: a manifest
+// contains no time.
 func newManifest(key string, layer ocispec.Descriptor) ([]byte, error) {
 	return json.Marshal(ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: 2},

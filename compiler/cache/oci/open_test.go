@@ -162,7 +162,7 @@ func TestCredentialHelper(t *testing.T) {
 	wantData(t, c, "entry/"+hash, []byte("data"))
 }
 
-// Registries redirect to where they keep blobs. Credentials do not go there.
+// Registries redirect to the location of blobs. Credentials are not sent there.
 func TestRedirects(t *testing.T) {
 	r := ocitest.New(t, map[string]string{"ci": "hunter2"})
 	dnstest.Serve(t, map[string]netip.Addr{"blobs.localhost.": netip.MustParseAddr("127.0.0.1")})

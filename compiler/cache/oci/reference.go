@@ -9,9 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// A ReferenceError is why a reference is invalid.
+// A ReferenceError describes why a reference is invalid.
 type ReferenceError struct {
-	Reference string // as it was given, without a password
+	Reference string // as given, without a password
 	Problem   string
 }
 
@@ -19,7 +19,7 @@ func (e *ReferenceError) Error() string {
 	return fmt.Sprintf("%s is no remote cache: %s", e.Reference, e.Problem)
 }
 
-// parseReference returns the repository of a reference, and whether it is used without TLS.
+// parseReference returns the repository of a reference, and reports whether it is used without TLS.
 func parseReference(reference string) (where registry.Reference, plain bool, err error) {
 	shown := reference
 	problem := func(format string, args ...any) (registry.Reference, bool, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// Get returns the data of a key: exactly the bytes of some Put, up to 1 GiB. Where there is
-// none, or an entry is incomplete, the error is [cache.ErrNotFound]. Any other error is a
+// Get returns the data of a key: exactly the bytes of some Put, up to 1 GiB. If there is no entry,
+// or the entry is incomplete, the error is [cache.ErrNotFound]. Any other error is a
 // *RegistryError.
 func (r *Remote) Get(ctx context.Context, key string) ([]byte, error) {
 	ctx, cancel := r.during(ctx)
@@ -56,9 +56,9 @@ func (r *Remote) get(ctx context.Context, key string) ([]byte, error) {
 
 var errReadOnly = errors.New("the remote cache is read-only")
 
-// Put stores or replaces the data of a key, up to 1 GiB. Data that the repository has
-// already is not sent again. When it returns, others can read the entry; until then they
-// read the one before, never a part of one. Errors are *RegistryError.
+// Put stores or replaces the data of a key, up to 1 GiB. It does not send data that the repository
+// already has. After Put returns, others can read the entry. Until then they read the previous
+// entry, never a part of the new one. Errors are *RegistryError.
 func (r *Remote) Put(ctx context.Context, key string, data []byte) error {
 	ctx, cancel := r.during(ctx)
 	defer cancel()

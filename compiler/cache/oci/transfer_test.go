@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/ocitest"
 )
 
-// anonymous makes docker's configuration empty, whoever runs the tests.
+// anonymous makes docker's configuration empty, for any user.
 func anonymous(t *testing.T) { t.Setenv("DOCKER_CONFIG", t.TempDir()) }
 
 // quick opens a repository of a registry, with short waits between repetitions.
@@ -43,7 +43,7 @@ func wantData(t *testing.T, c *Remote, key string, want []byte) {
 	}
 }
 
-// wantMissing wants the error of a miss, and no other.
+// wantMissing checks that Get returns the error of a miss.
 func wantMissing(t *testing.T, c *Remote, key string) {
 	t.Helper()
 	if got, err := c.Get(t.Context(), key); !errors.Is(err, cache.ErrNotFound) || got != nil {
@@ -82,7 +82,7 @@ func TestPutReplaces(t *testing.T) {
 	}
 }
 
-// What is there is not sent again: only the small manifest is.
+// Put does not send existing blobs again, only the small manifest.
 func TestPutSendsBlobsOnce(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)
@@ -99,7 +99,7 @@ func TestPutSendsBlobsOnce(t *testing.T) {
 	}
 }
 
-// Whoever writes at the same time, one whole entry is there at any time.
+// While several machines write, there is one complete entry at any time.
 func TestConcurrentWriters(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)
@@ -162,7 +162,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// What a writer forges is believed, and the mode Verify finds it.
+// A forged entry is accepted, and the mode Verify finds it.
 func TestVerifyFindsForged(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)
