@@ -229,9 +229,12 @@ func (p *platform) compiled(ctx context.Context, request compiler.Request, at co
 	defer func() { err = errors.Join(err, b.Close()) }()
 	// The environment's own files come from another commit.
 	inBase := func(file string) bool { return at.Base == at.Own || !strings.HasPrefix(file, "environments/") }
-	source := viewplatform.New(b,
+	source, err := viewplatform.New(b,
 		viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base,
 			p.path, inBase)})
+	if err != nil {
+		return err
+	}
 	return compiled.Serve(ctx, os.Stdin, os.Stdout, source, at.Environment)
 }
 

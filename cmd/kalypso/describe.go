@@ -62,7 +62,10 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: arguments([]string{"NAME", "ENVIRONMENT..."}, map[string]cobra.CompletionFunc{
-			"NAME":        nameValues(g.complete(), l.Items, func(item T) string { return l.facets(item).id }),
+			"NAME": nameValues(g.complete(), func(b *compiler.Build) []T {
+				items, _ := l.Items(b) // the shell has no place for an error
+				return items
+			}, func(item T) string { return l.facets(item).id }),
 			"ENVIRONMENT": g.complete().environmentNames,
 		}),
 	}
@@ -72,7 +75,11 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
 			var known []string
 			items := []description[T]{}
-			for _, item := range l.Items(b) {
+			all, err := l.Items(b)
+			if err != nil {
+				return err
+			}
+			for _, item := range all {
 				id, environment := l.facets(item).id, l.facets(item).environment
 				known = append(known, id)
 				if strings.Contains(args[0], "/") && args[0] != id { // a name is meant with its environment

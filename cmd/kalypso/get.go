@@ -215,7 +215,11 @@ func (l *listing[T]) command(g inspector) *cobra.Command {
 			return err
 		}
 		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
-			items := slices.DeleteFunc(l.Items(b), func(item T) bool { return !matches(l.facets(item)) })
+			items, err := l.Items(b)
+			if err != nil {
+				return err
+			}
+			items = slices.DeleteFunc(items, func(item T) bool { return !matches(l.facets(item)) })
 			if err := l.print(g, *output, items); err != nil {
 				return err
 			}

@@ -130,7 +130,8 @@ func (g inspector) pages(b *compiler.Build, r compiler.Request,
 	if err != nil && o.since != head {
 		return nil, nil, usagef("--since %s: the platform is in no git repository", o.since)
 	} else if err != nil { // in no repository
-		return viewplatform.New(b, options), func() error { return nil }, nil
+		pages, err = viewplatform.New(b, options)
+		return pages, func() error { return nil }, err
 	}
 	if id, err := repo.Resolve(head); err == nil {
 		options.Commit = id.String()[:12]
@@ -143,7 +144,10 @@ func (g inspector) pages(b *compiler.Build, r compiler.Request,
 	} else if o.since != head { // without a commit there is no HEAD
 		return nil, nil, errors.Join(err, repo.Close())
 	}
-	return viewplatform.New(b, options), repo.Close, nil
+	if pages, err = viewplatform.New(b, options); err != nil {
+		return nil, nil, errors.Join(err, repo.Close())
+	}
+	return pages, repo.Close, nil
 }
 
 // viewFile compiles once and writes a file.

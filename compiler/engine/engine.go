@@ -248,16 +248,17 @@ func (e *Environment) MayMatch(s model.Selector) bool {
 	return selector.MayHold(s, "environment", e.Name, newSatisfier(expr.In(e.request.Workers)))
 }
 
-// Configuration returns the digest of an assignment's composed values, which is the version of
-// its configuration. It returns "" if the values are not known.
-func (e *Environment) Configuration(assignment int) model.Digest {
+// Configuration returns the digest of the composed values of the assignment with this number:
+// the version of its configuration. Where the build took the assignment from the record, it
+// reads the cache, or composes the values; the error is about that.
+func (e *Environment) Configuration(ctx context.Context, assignment int) (model.Digest, error) {
 	name := e.Schedule.Assignments[assignment].ClusterType.Name
 	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name,
 		func(ct model.ClusterType, name string) int { return strings.Compare(ct.Name, name) })
-	if err := e.assignments.complete(context.Background(), &scope{in: e.Inputs, same: e.same}, ct); err != nil {
-		return ""
+	if err := e.assignments.complete(ctx, &scope{in: e.Inputs, same: e.same}, ct); err != nil {
+		return "", err
 	}
-	return e.tuples.summary(assignment).digest
+	return e.tuples.summary(assignment).digest, nil
 }
 
 // ApplicationValues returns the application's composed values for the chart of a deployment

@@ -69,8 +69,9 @@ const (
 
 // compared are the assignments of a workload on one side.
 type compared struct {
-	e   *engine.Environment
-	all []int // by number
+	e       *engine.Environment
+	digests []model.Digest // of configurations, by number of the assignment; "" if it failed
+	all     []int          // by number
 }
 
 // Compare compares two environments, workload by workload. Both must have a model. Compare
@@ -78,14 +79,23 @@ type compared struct {
 func Compare(ctx context.Context, before, after *engine.Environment) (*Comparison, error) {
 	out := &Comparison{Before: sideOf(before), After: sideOf(after), Workloads: []WorkloadComparison{}}
 	is, was := byWorkload(after), byWorkload(before)
-	clusters, err := clustersOfBoth(before, after)
+	digestsBefore, err := configurations(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	digestsAfter, err := configurations(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := clustersOfBoth(before, after, digestsBefore, digestsAfter)
 	if err != nil {
 		return nil, err
 	}
 	either := maps.Clone(was)
 	maps.Copy(either, is)
 	for _, name := range slices.Sorted(maps.Keys(either)) {
-		differences, err := differencesOf(ctx, name, compared{before, was[name]}, compared{after, is[name]}, clusters)
+		differences, err := differencesOf(ctx, name, compared{before, digestsBefore, was[name]},
+			compared{after, digestsAfter, is[name]}, clusters)
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +106,17 @@ func Compare(ctx context.Context, before, after *engine.Environment) (*Compariso
 		out.Workloads = append(out.Workloads, WorkloadComparison{name, differences})
 	}
 	return out, nil
+}
+
+// configurations returns the digests of the values of assignments, by number; "" for those that failed.
+func configurations(ctx context.Context, e *engine.Environment) (out []model.Digest, err error) {
+	out = make([]model.Digest, len(e.Schedule.Assignments))
+	for i := range out {
+		if !e.Failed(i) && err == nil {
+			out[i], err = e.Configuration(ctx, i)
+		}
+	}
+	return out, err
 }
 
 func sideOf(e *engine.Environment) ComparedSide {
@@ -304,7 +325,7 @@ func (c compared) in(folder string) compared {
 
 // those returns the assignments on the cluster types, or classes, that meet a condition.
 func (c compared) those(is func(*model.ClusterType) bool) compared {
-	out := compared{e: c.e}
+	out := compared{e: c.e, digests: c.digests}
 	for _, i := range c.all {
 		if is(c.e.Schedule.Assignments[i].ClusterType) {
 			out.all = append(out.all, i)
@@ -322,7 +343,7 @@ func (c compared) configurations() map[model.Digest]int {
 	out := map[model.Digest]int{}
 	for _, i := range c.all {
 		if !c.e.Failed(i) {
-			out[c.e.Configuration(i)] = i
+			out[c.digests[i]] = i
 		}
 	}
 	return out

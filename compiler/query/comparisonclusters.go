@@ -22,9 +22,9 @@ type onClusters struct {
 }
 
 // clustersOfBoth compares the clusters that both environments list.
-func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
+func clustersOfBoth(before, after *engine.Environment, was, is []model.Digest) (*onClusters, error) {
 	out := &onClusters{pairs: map[string][]*effect.Pair{}, stays: map[string]bool{}, classified: map[string]bool{}}
-	side := func(e, other *engine.Environment) *effect.Side {
+	side := func(e, other *engine.Environment, digests []model.Digest) *effect.Side {
 		s := &effect.Side{Folders: map[string]int{}}
 		for i := range e.Model.Clusters {
 			c := &e.Model.Clusters[i]
@@ -44,7 +44,7 @@ func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
 			}
 			of, how := configured[a.ClusterType.Name], "failed"
 			if !e.Failed(i) {
-				how = string(e.Configuration(i))
+				how = string(digests[i])
 			}
 			of[a.Workload.Name] = append(of[a.Workload.Name], how)
 		}
@@ -61,7 +61,7 @@ func clustersOfBoth(before, after *engine.Environment) (*onClusters, error) {
 		}
 		return s
 	}
-	of, err := effect.Of(side(before, after), side(after, before), nil)
+	of, err := effect.Of(side(before, after, was), side(after, before, is), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -263,7 +263,10 @@ func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
 	}
 	followers := followersOf(e)
 	for _, i := range assignments {
-		a := assignmentOf(e, i, followers)
+		a, err := assignmentOf(e, i, followers)
+		if err != nil {
+			return err
+		}
 		if err := f(&a, of[e.Plan.TupleOf[i]]); err != nil {
 			return err
 		}

@@ -123,7 +123,10 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
 		return a.ClusterType.Name == folder && a.Target.FullName == target
 	})
-	a := assignmentOf(e, i, followersOf(e))
+	a, err := assignmentOf(e, i, followersOf(e))
+	if err != nil {
+		return x, false, err
+	}
 	x.Assigned, x.Assignment = true, &a
 	for _, p := range a.Policies {
 		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
@@ -356,7 +359,11 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 		if err != nil {
 			return x, false, err
 		}
-		x.Assignments = append(x.Assignments, ClusterAssignment{assignmentOf(e, i, followers), values})
+		a, err := assignmentOf(e, i, followers)
+		if err != nil {
+			return x, false, err
+		}
+		x.Assignments = append(x.Assignments, ClusterAssignment{a, values})
 	}
 	return x, true, nil
 }

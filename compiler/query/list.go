@@ -4,6 +4,7 @@
 package query
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -167,25 +168,33 @@ type Assignment struct {
 }
 
 // Assignments lists the assignments, by environment, cluster type and full name.
-func Assignments(b *compiler.Build) []Assignment {
+// The error is about reading the cache.
+func Assignments(b *compiler.Build) ([]Assignment, error) {
 	out := []Assignment{}
 	for e := range readable(b) {
 		followers := followersOf(e)
 		for i := range e.Schedule.Assignments {
-			out = append(out, assignmentOf(e, i, followers))
+			a, err := assignmentOf(e, i, followers)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, a)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // ClusterAssignments lists the assignments once for each cluster that follows their folder, by
 // environment, cluster and full name.
-func ClusterAssignments(b *compiler.Build) []Assignment {
+func ClusterAssignments(b *compiler.Build) ([]Assignment, error) {
 	out := []Assignment{}
 	for e := range readable(b) {
 		of := map[string][]Assignment{}
 		for i := range e.Schedule.Assignments {
-			a := assignmentOf(e, i, nil)
+			a, err := assignmentOf(e, i, nil)
+			if err != nil {
+				return nil, err
+			}
 			of[a.ClusterType] = append(of[a.ClusterType], a)
 		}
 		for i := range e.Model.Clusters {
@@ -195,7 +204,7 @@ func ClusterAssignments(b *compiler.Build) []Assignment {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // followersOf counts the listed clusters that follow each folder, of a cluster type or of a
@@ -209,9 +218,9 @@ func followersOf(e *engine.Environment) map[string]int {
 }
 
 // assignmentOf returns an assignment, with the number of clusters that follow its folder.
-func assignmentOf(e *engine.Environment, i int, followers map[string]int) Assignment {
+func assignmentOf(e *engine.Environment, i int, followers map[string]int) (item Assignment, err error) {
 	a := &e.Schedule.Assignments[i]
-	item := Assignment{
+	item = Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Clusters: followers[a.ClusterType.Name],
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
@@ -221,9 +230,9 @@ func assignmentOf(e *engine.Environment, i int, followers map[string]int) Assign
 		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,
 	}
 	if !item.Failed {
-		item.Configuration = e.Configuration(i)
+		item.Configuration, err = e.Configuration(context.Background(), i)
 	}
-	return item
+	return item, err
 }
 
 // Config is a container of platform values.

@@ -45,19 +45,19 @@ func TestSlowBrowser(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if got := len(query.Assignments(b)); got != n {
+			if got := len(listed(t, b)); got != n {
 				t.Fatalf("%d assignments, not %d", got, n)
 			}
 			tab := browser.NewTab(t, axe)
 			feed := &view.Feed{}
-			feed.Set(platform.New(b, platform.Options{Title: "first"}), nil)
+			feed.Set(pages(t, b, platform.Options{Title: "first"}), nil)
 			server := httptest.NewServer(view.Handler(feed))
 			t.Cleanup(server.CloseClientConnections)
 			visitAll(tab, t, server.URL, n)
 			useKeyboard(tab, t, server.URL)
 			readWithoutScripts(tab, t, server.URL)
-			search(tab, server.URL, query.Assignments(b)[0].DeploymentTarget)
-			follow(tab, server.URL, func() { feed.Set(platform.New(b, platform.Options{Title: "second"}), nil) })
+			search(tab, server.URL, listed(t, b)[0].DeploymentTarget)
+			follow(tab, server.URL, func() { feed.Set(pages(t, b, platform.Options{Title: "second"}), nil) })
 			openFile(tab, t, b, n)
 		})
 	}
@@ -150,7 +150,7 @@ func openFile(b *browser.Tab, t *testing.T, c *compiler.Build, assignments int) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := view.WriteFile(t.Context(), f, platform.New(c, platform.Options{Title: "file"}), view.FileOptions{}); err != nil {
+	if err := view.WriteFile(t.Context(), f, pages(t, c, platform.Options{Title: "file"}), view.FileOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -170,7 +170,7 @@ func openFile(b *browser.Tab, t *testing.T, c *compiler.Build, assignments int) 
 	}
 	t.Logf("%d assignments: a file of %d bytes, ready after %s ms", assignments, info.Size(), b.Text("performance.getEntriesByType('navigation')[0].loadEventEnd"))
 	b.LookAt("file", assignments > 3)
-	a := query.Assignments(c)[0]
+	a := listed(t, c)[0]
 	b.Run(fmt.Sprintf("location.hash = %q", "/workloads/"+a.Workload))
 	shown := `[...document.querySelectorAll(".page")].filter((p) => getComputedStyle(p).display !== "none")`
 	one := func(title string) {
@@ -189,4 +189,24 @@ func openFile(b *browser.Tab, t *testing.T, c *compiler.Build, assignments int) 
 	if rows := b.Text(`document.querySelectorAll(".matrix tbody tr:not([hidden])").length`); rows != "0" {
 		t.Errorf("the filter leaves %s rows", rows)
 	}
+}
+
+// pages returns the source of a build's pages.
+func pages(t *testing.T, b *compiler.Build, o platform.Options) *platform.Platform {
+	t.Helper()
+	p, err := platform.New(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// listed returns the assignments of a build.
+func listed(t *testing.T, b *compiler.Build) []query.Assignment {
+	t.Helper()
+	all, err := query.Assignments(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -35,7 +35,7 @@ func TestSlowPictures(t *testing.T) {
 	}
 	defer b.Close()
 	feed := &view.Feed{}
-	feed.Set(platform.New(b, platform.Options{Title: "retail.example/platform", Since: "HEAD"}), nil)
+	feed.Set(pages(t, b, platform.Options{Title: "retail.example/platform", Since: "HEAD"}), nil)
 	server := httptest.NewServer(view.Handler(feed))
 	t.Cleanup(server.CloseClientConnections)
 	checkPath(t, b, filepath.Join(dir, "path.svg"))

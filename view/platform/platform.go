@@ -90,8 +90,8 @@ type workload struct {
 
 var _ view.Source = (*Platform)(nil)
 
-// New returns the source of a build.
-func New(b *compiler.Build, o Options) *Platform {
+// New returns the source of a build. The error is about reading the cache.
+func New(b *compiler.Build, o Options) (*Platform, error) {
 	p := &Platform{build: b, options: o, environments: map[string]*environment{},
 		workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
 	for _, e := range query.InOrder(b) {
@@ -118,7 +118,9 @@ func New(b *compiler.Build, o Options) *Platform {
 			e.clusters[c.Folder]++
 		}
 		for i := range e.Schedule.Assignments {
-			p.add(n, e, i)
+			if err := p.add(n, e, i); err != nil {
+				return nil, err
+			}
 		}
 	}
 	p.addClusterTypes()
@@ -129,7 +131,7 @@ func New(b *compiler.Build, o Options) *Platform {
 			slices.SortFunc(w.Cells[i].Versions, func(a, b view.Version) int { return strings.Compare(a.Name, b.Name) })
 		}
 	}
-	return p
+	return p, nil
 }
 
 func (p *Platform) workload(name string) *workload {
@@ -145,14 +147,18 @@ func (p *Platform) workload(name string) *workload {
 }
 
 // add adds an assignment of the environment with a number.
-func (p *Platform) add(n int, e *environment, i int) {
+func (p *Platform) add(n int, e *environment, i int) error {
 	a := &e.Schedule.Assignments[i]
 	row := view.AssignmentRow{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName, Workload: a.Workload.Name,
 		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name], Failed: e.Failed(i),
 	}
 	if !row.Failed {
-		row.Equal = fmt.Sprintf("%q %q %q %s", a.Workload.Name, a.Version, a.ClusterType.Reconciler, e.Configuration(i))
+		configuration, err := e.Configuration(context.Background(), i)
+		if err != nil {
+			return err
+		}
+		row.Equal = fmt.Sprintf("%q %q %q %s", a.Workload.Name, a.Version, a.ClusterType.Reconciler, configuration)
 	} else {
 		e.summary.Failed++
 		row.Equal = a.ID(e.Name)
@@ -174,6 +180,7 @@ func (p *Platform) add(n int, e *environment, i int) {
 		v, cell.Versions = len(cell.Versions), append(cell.Versions, view.Version{Name: row.Version})
 	}
 	cell.Versions[v].Assignments++
+	return nil
 }
 
 func (p *Platform) addClusterTypes() {

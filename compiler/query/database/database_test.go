@@ -118,7 +118,7 @@ func examples(t *testing.T, open func(*testing.T, string) reader) {
 			for table, want := range map[string]int{
 				"environments": len(query.Environments(b)), "cluster_types": len(query.ClusterTypes(b)), "clusters": len(query.Clusters(b)),
 				"workloads": len(query.Workloads(b)), "deployment_targets": len(query.DeploymentTargets(b)),
-				"assignments": len(query.Assignments(b)), "v_assignment_clusters": len(query.ClusterAssignments(b)),
+				"assignments": len(listed(t, b, query.Assignments)), "v_assignment_clusters": len(listed(t, b, query.ClusterAssignments)),
 				"scheduling_policies": len(query.SchedulingPolicies(b)), "configs": len(query.Configs(b)),
 				"config_schemas": len(query.ConfigSchemas(b)), "reconcilers": len(query.Reconcilers(b)), "diagnostics": len(b.Diagnostics),
 				"v_fleet": len(query.Workloads(b)),
@@ -131,8 +131,8 @@ func examples(t *testing.T, open func(*testing.T, string) reader) {
 				"SELECT sum(assignments) FROM versions", "SELECT sum(assignments) FROM environments",
 				"SELECT sum(assignments) FROM cluster_types", "SELECT sum(assignments) FROM classes", "SELECT sum(assignments) FROM v_fleet",
 			} {
-				if n := read.count(t, total); n != len(query.Assignments(b)) {
-					t.Errorf("%s is %d, want %d", total, n, len(query.Assignments(b)))
+				if n := read.count(t, total); n != len(listed(t, b, query.Assignments)) {
+					t.Errorf("%s is %d, want %d", total, n, len(listed(t, b, query.Assignments)))
 				}
 			}
 			check(t, read)
@@ -201,7 +201,7 @@ func TestErrors(t *testing.T) {
 	read := ours(t, file)
 	check(t, read)
 	failed := 0
-	for _, a := range query.Assignments(s.Build) {
+	for _, a := range listed(t, s.Build, query.Assignments) {
 		if a.Failed {
 			failed++
 		}
@@ -291,4 +291,14 @@ func TestAtOnce(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("there are %v: %v", entries, err)
 	}
+}
+
+// listed returns the items of a list.
+func listed[T any](t *testing.T, b *compiler.Build, list func(*compiler.Build) ([]T, error)) []T {
+	t.Helper()
+	all, err := list(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -10,7 +10,7 @@ import (
 
 // Environments lists the environments, in the order of promotion.
 func Environments() *List[query.Environment] {
-	return list(query.Environments, Table{
+	return list(read(query.Environments), Table{
 		Name: "environments", Doc: "The environments, in the order of promotion.", Key: 1,
 		Columns: []Column{
 			text("name", "the environment").head("ENVIRONMENT"),
@@ -27,7 +27,7 @@ func Environments() *List[query.Environment] {
 
 // ClusterTypes lists the cluster types.
 func ClusterTypes() *List[query.ClusterType] {
-	return list(query.ClusterTypes, Table{
+	return list(read(query.ClusterTypes), Table{
 		Name: "cluster_types", Doc: "The cluster types.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -52,7 +52,7 @@ func ClusterTypes() *List[query.ClusterType] {
 
 // Clusters lists the clusters. A cluster has no folder if errors hide its cluster type.
 func Clusters() *List[query.Cluster] {
-	return list(query.Clusters, Table{
+	return list(read(query.Clusters), Table{
 		Name: "clusters", Doc: "The clusters that the platform or an inventory lists.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -71,7 +71,7 @@ func Clusters() *List[query.Cluster] {
 
 // Inventories lists the inventories, for get only.
 func Inventories() *List[query.Inventory] {
-	return list(query.Inventories, Table{Name: "inventories", Columns: []Column{
+	return list(read(query.Inventories), Table{Name: "inventories", Columns: []Column{
 		environment, shown("name", "INVENTORY", Text), shown("file", "FILE", Text),
 		shown("clusterType", "CLUSTER TYPE", Text), shown("clusters", "CLUSTERS", Integer),
 		shown("description", "DESCRIPTION", Text),
@@ -80,14 +80,14 @@ func Inventories() *List[query.Inventory] {
 
 // NamespaceServices lists the namespace services, for get only.
 func NamespaceServices() *List[query.NamespaceService] {
-	return list(query.NamespaceServices, Table{Name: "namespace_services", Columns: []Column{
+	return list(read(query.NamespaceServices), Table{Name: "namespace_services", Columns: []Column{
 		environment, shown("name", "NAMESPACE SERVICE", Text), shown("clusterTypes", "CLUSTER TYPES", JSON),
 	}}, "environment name clusterTypes", "")
 }
 
 // Reconcilers lists the reconcilers.
 func Reconcilers() *List[query.Reconciler] {
-	return list(query.Reconcilers, Table{
+	return list(read(query.Reconcilers), Table{
 		Name: "reconcilers", Doc: "The configured backends.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -101,7 +101,7 @@ func Reconcilers() *List[query.Reconciler] {
 
 // Workspaces lists the workspaces, for get only.
 func Workspaces() *List[query.Workspace] {
-	return list(query.Workspaces, Table{Name: "workspaces", Columns: []Column{
+	return list(read(query.Workspaces), Table{Name: "workspaces", Columns: []Column{
 		environment, shown("name", "WORKSPACE", Text), shown("profile", "PROFILE", Text),
 		shown("workloads", "WORKLOADS", Integer), shown("registrations", "REGISTRATIONS", JSON),
 		shown("assignments", "ASSIGNMENTS", Integer), shown("failed", "FAILED", Integer),
@@ -111,7 +111,7 @@ func Workspaces() *List[query.Workspace] {
 
 // Workloads lists the workloads that have deployment targets in an environment.
 func Workloads() *List[query.Workload] {
-	return list(query.Workloads, Table{
+	return list(read(query.Workloads), Table{
 		Name: "workloads", Doc: "The workloads that have deployment targets in the environment.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -131,7 +131,7 @@ func Workloads() *List[query.Workload] {
 // target is assigned to, and with -o wide their folders. A cluster type with classes has several
 // folders.
 func DeploymentTargets() *List[query.DeploymentTarget] {
-	return list(query.DeploymentTargets, Table{
+	return list(read(query.DeploymentTargets), Table{
 		Name: "deployment_targets", Doc: "The deployment targets, also those that are assigned to nothing.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -165,7 +165,7 @@ func typesOfFolders(folders any) string {
 
 // Registrations lists the registrations, for get only.
 func Registrations() *List[query.Registration] {
-	return list(query.Registrations, Table{Name: "registrations", Columns: []Column{
+	return list(read(query.Registrations), Table{Name: "registrations", Columns: []Column{
 		environment, shown("name", "REGISTRATION", Text), shown("workspace", "WORKSPACE", Text),
 		shown("repository", "REPOSITORY", Text).of("git.repo"), shown("brings", "BRINGS", JSON),
 		shown("workloads", "WORKLOADS", JSON),
@@ -174,7 +174,7 @@ func Registrations() *List[query.Registration] {
 
 // SchedulingPolicies lists the scheduling policies.
 func SchedulingPolicies() *List[query.SchedulingPolicy] {
-	return list(query.SchedulingPolicies, Table{
+	return list(read(query.SchedulingPolicies), Table{
 		Name: "scheduling_policies", Doc: "The scheduling policies.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -193,7 +193,7 @@ func SchedulingPolicies() *List[query.SchedulingPolicy] {
 
 // Configs lists the configs.
 func Configs() *List[query.Config] {
-	return list(query.Configs, Table{
+	return list(read(query.Configs), Table{
 		Name: "configs", Doc: "The configs: containers of platform values.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -211,7 +211,7 @@ func Configs() *List[query.Config] {
 
 // ConfigSchemas lists the config schemas.
 func ConfigSchemas() *List[query.ConfigSchema] {
-	return list(query.ConfigSchemas, Table{
+	return list(read(query.ConfigSchemas), Table{
 		Name: "config_schemas", Doc: "The platform's contracts on composed values.", Key: 2,
 		Columns: []Column{
 			environment,
@@ -227,7 +227,7 @@ func ConfigSchemas() *List[query.ConfigSchema] {
 
 // Tests lists the tests, for get only.
 func Tests() *List[query.Test] {
-	return list(query.Tests, Table{Name: "tests", Columns: []Column{
+	return list(read(query.Tests), Table{Name: "tests", Columns: []Column{
 		environment, shown("name", "TEST", Text), shown("match", "MATCH", Text),
 		shown("assignments", "ASSIGNMENTS", Integer), shown("description", "DESCRIPTION", Text),
 	}}, "environment name match assignments", "description")

@@ -17,8 +17,9 @@ import (
 type List[T any] struct {
 	// Table is the table of `kalypso query`. If only get has the list, it has no columns.
 	Table
-	// Items returns the items of a build, sorted by the first columns.
-	Items func(*compiler.Build) []T
+	// Items returns the items of a build, sorted by the first columns. The error is about reading
+	// the cache.
+	Items func(*compiler.Build) ([]T, error)
 
 	shown []Column // the columns that get shows, in order; the last wide ones only with -o wide
 	wide  int
@@ -27,7 +28,7 @@ type List[T any] struct {
 // list returns the list of a table's definition, whose columns include those that only get
 // has. shown and wide name the columns that get shows, in its order: always, and only with -o
 // wide. A column or field that does not exist is a mistake in the definition.
-func list[T any](items func(*compiler.Build) []T, t Table, shown, wide string) *List[T] {
+func list[T any](items func(*compiler.Build) ([]T, error), t Table, shown, wide string) *List[T] {
 	var sql []Column
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -39,7 +40,11 @@ func list[T any](items func(*compiler.Build) []T, t Table, shown, wide string) *
 	l := &List[T]{Table: t, Items: items}
 	l.Columns = sql
 	l.rows = func(_ context.Context, s *Source, yield func(...any) error) error {
-		for _, item := range items(s.Build) {
+		all, err := items(s.Build)
+		if err != nil {
+			return err
+		}
+		for _, item := range all {
 			row := reflect.ValueOf(item)
 			cells := make([]any, len(sql))
 			for i := range sql {
@@ -60,6 +65,11 @@ func list[T any](items func(*compiler.Build) []T, t Table, shown, wide string) *
 		l.shown = append(l.shown, t.Columns[i])
 	}
 	return l
+}
+
+// read returns a function that lists items without an error.
+func read[T any](items func(*compiler.Build) []T) func(*compiler.Build) ([]T, error) {
+	return func(b *compiler.Build) ([]T, error) { return items(b), nil }
 }
 
 // fieldOf returns the index of the field with a JSON key. A path of several keys leads to a field

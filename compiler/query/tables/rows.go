@@ -148,7 +148,11 @@ func versions() *Table {
 		rows: func(_ context.Context, s *Source, yield func(...any) error) error {
 			type count struct{ assignments, failed int }
 			counted := map[[3]string]count{}
-			for _, a := range query.Assignments(s.Build) {
+			assignments, err := query.Assignments(s.Build)
+			if err != nil {
+				return err
+			}
+			for _, a := range assignments {
 				key := [3]string{a.Environment, a.Workload, a.Version}
 				v := counted[key]
 				v.assignments++
