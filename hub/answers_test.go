@@ -18,7 +18,7 @@ type fleet struct {
 	digest  string
 }
 
-// commit makes the branch want a digest of the assignment, in a new commit.
+// commit adds a commit that wants a digest of the assignment.
 func (f *fleet) commit(digest string) *state.Wanted {
 	commits := append([]state.Commit{{ID: fmt.Sprintf("%040x", len(f.commits)+1)}}, f.commits...)
 	if len(f.commits) > 0 && f.digest != digest {
@@ -75,7 +75,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("a runs again, and the counts are %v", got)
 	}
 	r.want(f.commit("b"))
-	r.want(f.commit("a")) // back before anybody has seen it
+	r.want(f.commit("a")) // rolled back before any report
 	if got := r.counts(); got[state.OK] != 1 {
 		t.Errorf("a runs, and the counts are %v", got)
 	}
@@ -156,7 +156,7 @@ func TestTenThousandHosts(t *testing.T) {
 	r.want(f.commit("b"))
 	at := make(chan int)
 	done := make(chan error)
-	for range 64 { // of many that report at once, many are written at once
+	for range 64 { // of many simultaneous reports, many are written at once
 		go func() {
 			var failed error
 			for i := range at {

@@ -69,7 +69,7 @@ func early(t *testing.T, database func() string) {
 	}
 	report("c0", is, state.ReportedOK, state.Outcome{})
 	report("nobody", is, state.ReportedOK, state.Outcome{Unlisted: true})
-	c.pass(25 * time.Hour) // it may be another one by now
+	c.pass(25 * time.Hour) // a different cluster may have the name by now
 	a.want(w.Wanted())
 	report("nobody", is, state.ReportedOK, kept)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// forgotten has clusters that the platform does not list be forgotten, by another hub too and after a
-// restart, until they report again.
+// forgotten forgets clusters that the platform does not list. Another hub forgets them too, even
+// after a restart, until they report again.
 func forgotten(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	one, two := start(t, name, c, time.Hour), start(t, name, c, time.Hour)

@@ -142,7 +142,7 @@ func unwritable(t *testing.T, database func() string) {
 	r.problems.take()
 }
 
-// restored has an older database be restored below a running hub.
+// restored restores an older database under a running hub.
 func restored(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	r := start(t, name, c, time.Hour)

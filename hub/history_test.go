@@ -36,7 +36,7 @@ func (r *running) moment(at time.Time) moment {
 	return m
 }
 
-// selected returns rows of a moment that a filter selects, in the order of lists of it.
+// selected returns the rows of a moment that match a filter, in the order of lists.
 func (m moment) selected(f state.Filter) (out []state.Row) {
 	for _, r := range m.rows {
 		p := state.Part{Environment: r.Environment, Ring: r.Ring, ClusterType: r.ClusterType, Workload: r.Workload, Version: r.Version, Base: r.Base}
@@ -74,7 +74,7 @@ func (r *running) recall(at time.Time, f state.Filter) (rows []state.Row) {
 	return rows
 }
 
-// parts are the counts that a database has of a time.
+// parts returns the stored counts of a time.
 func (r *running) parts(at time.Time) map[state.Part]state.Tally {
 	r.t.Helper()
 	parts, err := r.Store().PartsAt(context.Background(), at, nil)
@@ -185,7 +185,7 @@ func history(t *testing.T, database func() string) {
 	}
 }
 
-// random returns a filter. With a workload or a cluster, a page is of one query.
+// random returns a random filter. With a workload or a cluster, one query reads a page.
 func random(w *hubtest.World, bases []string) (f state.Filter) {
 	for _, one := range []struct {
 		into *string
@@ -258,7 +258,7 @@ func keep(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(3), newClock(), database()
 	r := start(t, name, c, time.Hour)
 	moments := past(w, r, c, 120)
-	other := start(t, name, c, time.Hour) // it knows texts that go
+	other := start(t, name, c, time.Hour) // it knows texts that are removed
 	before := moments[60].at.Add(time.Second)
 	all := r.transitions(store.Filter{})
 	steps := 0
@@ -279,7 +279,7 @@ func keep(t *testing.T, database func() string) {
 	}
 	seen := map[string]bool{}
 	for i, x := range kept {
-		if x.At.Before(before) { // one that still held then, of each assignment
+		if x.At.Before(before) { // of each assignment, one that was still in force then
 			key := x.Environment + " " + x.Cluster + " " + x.Target
 			if seen[key] || x.State == api.Gone {
 				t.Errorf("%+v is kept", x)
@@ -320,7 +320,7 @@ func keep(t *testing.T, database func() string) {
 	}
 }
 
-// count asks a database for a number.
+// count queries a number from a database.
 func (r *running) count(database, query string, args ...any) (n int) {
 	r.t.Helper()
 	db := hubtest.SQL(r.t, database)

@@ -32,7 +32,8 @@ type Options struct {
 	// StaleAfter is the time without a report after which a cluster is stale, if the platform sets
 	// none.
 	StaleAfter time.Duration
-	// Grace is for how long a commit may be reported before the hub has read it.
+	// Grace is how long clusters may report a commit that the hub has not read, before it counts as
+	// drift.
 	Grace time.Duration
 	// Keep is how long transitions and tallies are kept after others have replaced them; 0 means
 	// forever.
@@ -54,13 +55,13 @@ type Hub struct {
 
 	// Only the goroutine that changes the fleet uses the fields below.
 	number  int64           // of the last change that the fleet has
-	now     time.Time       // of the write that is under way
+	now     time.Time       // of the write in progress
 	broken  bool            // the fleet must be read again, once the database can be written
 	judged  bool            // the states of the loaded fleet are computed again
 	unsaved map[string]bool // clusters whose last contact is not written
 	saving  map[string]bool // clusters of unsaved that are being written, so many at once
 	portion int
-	// When something was last done.
+	// The last time of each work.
 	expired, released, flushed, saved, tallied, swept time.Time
 
 	sweeping sync.Mutex
@@ -73,7 +74,7 @@ type Hub struct {
 
 func (h *Hub) patience() time.Duration { return cmp.Or(h.options.Patience, 30*time.Second) }
 
-// request is a report, or a function, that waits to be done.
+// request is a report, or a function, that waits for the next batch.
 type request struct {
 	report  *state.Report
 	weight  int64
@@ -140,7 +141,7 @@ func (l *loader) Assignment(environment, cluster, target string, s state.Stored)
 	l.fleet.Restore(environment, cluster, target, s)
 }
 
-// Fleet returns the state of all clusters. It may be another one later.
+// Fleet returns the state of all clusters. A later call may return a different Fleet.
 func (h *Hub) Fleet() *state.Fleet { return h.fleet.Load() }
 
 // Store returns the hub's database.
@@ -319,7 +320,7 @@ func (h *Hub) seenEvery(fleet *state.Fleet) time.Duration {
 	return min(max(bound/4, expireEvery), seenEvery)
 }
 
-// ListedError is a cluster that cannot be forgotten: the platform lists it.
+// ListedError is the error if a cluster cannot be forgotten, because the platform lists it.
 type ListedError struct {
 	Cluster      string
 	Environments []string

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// clock is the time that tests set.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	is time.Time
@@ -36,7 +36,7 @@ func (c *clock) pass(d time.Duration) {
 	c.is = c.is.Add(d)
 }
 
-// running is a hub that runs.
+// running is a running hub.
 type running struct {
 	*hub.Hub
 	t        *testing.T

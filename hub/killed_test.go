@@ -79,7 +79,7 @@ func killed(t *testing.T, database string) {
 	for i := range clusters {
 		reporters = append(reporters, &reporter{cluster: host(i)})
 	}
-	var cut atomic.Int64 // reports that were under way
+	var cut atomic.Int64 // reports in progress
 	for round := range 5 {
 		url, kill := process(t, database)
 		var acknowledged, underWay atomic.Int64
@@ -140,7 +140,7 @@ func killed(t *testing.T, database string) {
 	}
 }
 
-// process starts a hub in a process of its own.
+// process starts a hub in a separate process.
 func process(t *testing.T, database string) (url string, kill func()) {
 	t.Helper()
 	self, err := os.Executable()

@@ -81,7 +81,7 @@ func large(t *testing.T, database func() string) {
 	c.pass(time.Minute)
 	r.says(c, hosts/2, 1, state.ReportedOK, "")
 	c.pass(time.Minute)
-	f.hosts += 2000 // in an environment that has others
+	f.hosts += 2000 // in an environment that already has assignments
 	r.want(f.commit("b"))
 	if got := stored(); got != [3]int{hosts + 2000, 2*hosts + 2001, 1} {
 		t.Errorf("with another commit, %v are stored", got)
@@ -113,7 +113,7 @@ func large(t *testing.T, database func() string) {
 	}
 }
 
-// long has a version that no index can have.
+// long has a version that is too long for an index.
 func long(t *testing.T, database func() string) {
 	random := rand.New(rand.NewPCG(1, 1)) // a text that can be compressed would fit
 	text := make([]byte, 20_000)

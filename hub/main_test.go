@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// databaseEnv makes this program a hub on a database, which prints its address.
+// databaseEnv makes the test program run a hub on a database and print its address.
 const databaseEnv = "KALYPSO_TEST_HUB"
 
 func TestMain(m *testing.M) {

@@ -48,7 +48,7 @@ func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) e
 		}
 		changes.Append(more)
 		changes.AddContact(r.Cluster)
-		return !slices.ContainsFunc(r.Items, func(it state.Item) bool { // another branch is still to be read
+		return !slices.ContainsFunc(r.Items, func(it state.Item) bool { // another branch must still be read
 			environment, _, named := strings.Cut(it.Assignment, "/")
 			return named && !read[environment]
 		})
@@ -114,9 +114,9 @@ func (h *Hub) sweep(ctx context.Context) {
 	}
 	h.swept = now
 	if !h.sweeping.TryLock() {
-		return // the last one is not done
+		return // the last sweep has not finished
 	}
-	// Steps are bounded, and reports are taken between them.
+	// Steps are short, and reports are handled between them.
 	go func() {
 		defer h.sweeping.Unlock()
 		for more := true; more && ctx.Err() == nil; {

@@ -199,7 +199,7 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 			return err
 		}
 		more, err := q.do(ctx, w.tx)
-		if err == nil && more != nil { // the next report may change the same
+		if err == nil && more != nil { // the next report may change the same assignments
 			w.wanted = true
 			err = w.changes(ctx, more)
 		}

@@ -48,16 +48,16 @@ type Tokens struct {
 	checking sync.Mutex // held by the goroutine that queries the store
 }
 
-// cachedToken is a token that was used, and has not ended as far as this hub knows.
+// cachedToken is a token that was used, and that this hub does not know to be revoked.
 type cachedToken struct {
 	hash     [sha256.Size]byte
 	identity Identity
 	expires  time.Time
-	noted    time.Time // when it was last noted that it was used
+	noted    time.Time // when its last use was recorded
 	limiter  *rate.Limiter
 }
 
-// The bounds of tokens.
+// The limits of tokens.
 const (
 	checkEvery = 5 * time.Second
 	timeout    = 2 * time.Second  // how long the store may take
@@ -176,7 +176,7 @@ func (t *Tokens) check(ctx context.Context) error {
 		return nil // another goroutine has done it
 	}
 	now := t.now()
-	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout { // others that have waited do not ask again
+	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout { // goroutines that have waited do not query again
 		// Waiting goroutines need the answer even if this caller gives up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
@@ -267,13 +267,13 @@ func (t *Tokens) find(ctx context.Context, id string) (*cachedToken, error) {
 		t.known = map[string]*cachedToken{}
 	}
 	if other := t.known[id]; other != nil {
-		return other, nil // it has one limit
+		return other, nil // both share one limit
 	}
 	t.known[id] = k
 	return k, nil
 }
 
-// drop forgets the tokens that end here, at once.
+// drop removes the tokens that this hub revokes from the cache, at once.
 func (t *Tokens) drop(is func(id string, k *cachedToken) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -40,7 +40,7 @@ func TestSlowPostgres(t *testing.T) {
 	}
 }
 
-// clock is the time that tests set.
+// clock is a clock that tests set.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -229,7 +229,7 @@ func secrets(t *testing.T, database func() string) {
 	}
 }
 
-// used notes when tokens were used, now and then.
+// used checks that the uses of tokens are recorded at intervals.
 func used(t *testing.T, database func() string) {
 	c := newClock()
 	db := hubtest.Open(t, database())
@@ -244,8 +244,8 @@ func used(t *testing.T, database func() string) {
 	}
 }
 
-// closed has a database that does not answer: tokens are taken for a little while, and no new
-// ones.
+// closed checks a database that does not answer: known tokens are accepted for a short while, and
+// unknown ones are refused.
 func closed(t *testing.T, database func() string) {
 	c := newClock()
 	db := hubtest.Open(t, database())
@@ -267,7 +267,7 @@ func closed(t *testing.T, database func() string) {
 	}
 }
 
-// audit has several hubs write the audit at once.
+// audit writes the audit from several hubs at once.
 func audit(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	var wg sync.WaitGroup

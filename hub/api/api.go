@@ -42,7 +42,7 @@ type Taken struct {
 	Early   bool     `json:"early,omitempty" doc:"No environment has the cluster yet. The report is kept, and counts once a GitOps branch is read that has it."`
 }
 
-// Counts are how many assignments on clusters are in each state. They add up to wanted.
+// Counts are the numbers of assignments on clusters by state. The states add up to Wanted.
 type Counts struct {
 	Wanted      int `json:"wanted"`
 	OK          int `json:"ok"`
@@ -55,7 +55,7 @@ type Counts struct {
 	Suspended   int `json:"suspended"`
 }
 
-// CountsOf returns a tally as it is sent.
+// CountsOf returns the counts of a tally.
 func CountsOf(t *state.Tally) Counts {
 	return Counts{t.Wanted(), t[state.OK], t[state.Progressing], t[state.Behind], t[state.Drifted],
 		t[state.Stale], t[state.Missing], t[state.Failed], t[state.Suspended]}
@@ -108,7 +108,7 @@ type Ring struct {
 	Counts
 }
 
-// Environments are all of them, in the order of promotion.
+// Environments has all environments, in the order of promotion.
 type Environments struct {
 	Environments []Environment `json:"environments"`
 	Caveats
@@ -202,7 +202,7 @@ type Performance struct {
 	Restore     int     `json:"restoreMedianSeconds,omitempty" doc:"How long half of those took at most, from the failure on."`
 }
 
-// Performances are of a time.
+// Performances has the performance of environments in a period.
 type Performances struct {
 	Since        time.Time     `json:"since"`
 	Until        time.Time     `json:"until"`
@@ -233,7 +233,7 @@ type Tokens struct {
 	Next   string  `json:"next,omitempty"`
 }
 
-// NewToken asks for a token.
+// NewToken is a request for a new token.
 type NewToken struct {
 	Role        string `json:"role" enum:"cluster,enroll,viewer,operator,admin"`
 	Cluster     string `json:"cluster,omitempty" maxLength:"253"`
@@ -242,7 +242,7 @@ type NewToken struct {
 	Days        int    `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"After how many days it expires; 0 for never."`
 }
 
-// Enrollment asks for the token of a cluster, with a token of role enroll.
+// Enrollment is a request for the token of a cluster, with a token of role enroll.
 type Enrollment struct {
 	Cluster string `json:"cluster" minLength:"1" maxLength:"253"`
 }
@@ -257,7 +257,7 @@ type Event struct {
 	Detail  string    `json:"detail,omitempty"`
 }
 
-// Events are the audit, the newest first.
+// Events is a page of the audit, the newest first.
 type Events struct {
 	Events []Event `json:"events"`
 	Next   string  `json:"next,omitempty"`

@@ -41,8 +41,8 @@ func (c *Client) Environments(ctx context.Context) (*Environments, error) {
 	return call[Environments](ctx, c, http.MethodGet, "/v1/environments", nil, nil)
 }
 
-// Query selects assignments on clusters, of one environment or of all, and of these as the rest of
-// state.Filter; At is a moment, zero for now.
+// Query selects assignments on clusters, in one environment or in all, by the fields of
+// state.Filter. At is an earlier moment; zero means now.
 type Query struct {
 	Environment string
 	state.Filter
@@ -78,7 +78,7 @@ func setTime(values url.Values, name string, at time.Time) {
 	}
 }
 
-// setPage sets the parameters of a page of a list, the first one for "".
+// setPage sets the parameters of a page of a list. For the first page, cursor is "".
 func setPage(values url.Values, cursor string, limit int) {
 	values.Set("limit", fmt.Sprint(limit))
 	if cursor != "" {
@@ -135,8 +135,8 @@ func (c *Client) Releases(ctx context.Context, environment, cursor string, limit
 	return call[Releases](ctx, c, http.MethodGet, "/v1/releases", values, nil)
 }
 
-// Performance returns how well releases to an environment went since a time, "" for all; the zero
-// Time is 30 days ago.
+// Performance returns the measures of the releases to an environment since a time. If environment
+// is "", it covers all environments. The zero Time means 30 days ago.
 func (c *Client) Performance(ctx context.Context, environment string, since time.Time) (*Performances, error) {
 	values := url.Values{}
 	if environment != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// Client speaks to a hub. Any number of goroutines may use it.
+// Client is a client of a hub. Any number of goroutines may use it.
 type Client struct {
 	base  string
 	token string
@@ -43,7 +43,7 @@ func NewClient(address, token string) (*Client, error) {
 		return nil, fmt.Errorf("%s would get the token unencrypted: use https", u.Host)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// a third of the time of a handshake
+	// A resumed session needs a third of the time of a handshake.
 	transport.TLSClientConfig = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	client := &http.Client{Transport: transport, Timeout: 2 * time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -79,7 +79,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the hub says %d: %s", e.Status, text)
 }
 
-// UnavailableError is a hub that does not answer.
+// UnavailableError is the error if a hub does not answer.
 type UnavailableError struct {
 	Host string
 	Err  error
@@ -93,13 +93,13 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsAuth reports whether a hub wants another token.
+// IsAuth reports whether a hub requires a different token.
 func IsAuth(err error) bool {
 	e := (*Error)(nil)
 	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
 }
 
-// IsUnavailable reports whether a hub does not answer, or has too much to do.
+// IsUnavailable reports whether a hub does not answer, or is busy.
 func IsUnavailable(err error) bool {
 	e := (*Error)(nil)
 	return errors.As(err, new(*UnavailableError)) ||
@@ -194,7 +194,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
-// TokenPrefix is how tokens begin: kalypso_<id>_<secret>.
+// TokenPrefix is the prefix of tokens: kalypso_<id>_<secret>.
 const TokenPrefix = "kalypso_"
 
 // TokenParts returns the id and the secret of a token. It returns false if the text is not a token.
@@ -245,8 +245,7 @@ func Sign(token string, r *Report) (*Signed, error) {
 	return &Signed{data, signature}, err
 }
 
-// Verify verifies the signature of a report. key returns the public key that goes with the id of a
-// token.
+// Verify verifies the signature of a report. key returns the public key of the token with an id.
 func (s *Signed) Verify(key func(id string) (ed25519.PublicKey, error)) (id string, err error) {
 	jws, err := jose.ParseDetached(s.Signature, s.Report, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {

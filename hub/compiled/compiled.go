@@ -77,7 +77,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, envi
 	}
 }
 
-// maxAnswer is how many bytes an answer may have: the hub has it in memory.
+// maxAnswer limits the bytes of an answer, because the hub keeps it in memory.
 const maxAnswer = 64 << 20
 
 // bounded writes an answer, and fails when the answer exceeds the bytes that are left.

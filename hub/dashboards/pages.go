@@ -17,8 +17,8 @@ type page struct {
 	of source
 }
 
-// newPage begins a dashboard with the variables that all have. The API selects environments; the rings
-// are a column of its lists.
+// newPage begins a dashboard with the variables that all dashboards have. The API selects
+// environments; its lists have the rings as a column.
 func newPage(of source, uid, title, description, from string) *page {
 	tag, needed := "kalypso", []string{postgresql}
 	if of == api {

@@ -47,8 +47,8 @@ type question struct {
 // rows. =NAME renames the column, and :TYPE sets a type other than string.
 type list struct{ address, field, columns string }
 
-// target returns the question to a source, as Grafana keeps it, and the source's type. over is for a
-// time series. The library has no types for PostgreSQL's and Infinity's.
+// target returns the query of a source, as Grafana stores it, and the source's type. over is true
+// for a time series. Grafana's library has no types for the queries of PostgreSQL and Infinity.
 func (q *question) target(of source, over bool) (cog.Builder[variants.Dataquery], common.DataSourceRef) {
 	switch {
 	case of == views:
@@ -72,13 +72,14 @@ func (q *question) target(of source, over bool) (cog.Builder[variants.Dataquery]
 	return b.Range().LegendFormat(q.legend), ref(metrics)
 }
 
-// raw is a question as Grafana keeps it.
+// raw is a query as Grafana stores it.
 type raw map[string]any
 
 // Build returns it.
 func (r raw) Build() (variants.Dataquery, error) { return variants.UnknownDataquery(r), nil }
 
-// query returns a question for a list, and the places of its columns by name: Infinity sorts them.
+// query returns the query of a list, and the places of its columns by name, because Infinity sorts
+// them.
 func (l *list) query() (q raw, places map[string]int) {
 	address, parameters, _ := strings.Cut(l.address, "?")
 	params, columns, places := []map[string]string{}, []map[string]string{}, map[string]int{}

@@ -26,7 +26,7 @@ import (
 // drift, unless the hub has seen it before.
 const MostCommits = 200
 
-// maxDifferences is in how many digests, about, all the commits may differ that are read.
+// maxDifferences limits, approximately, the digests in which all commits may differ.
 const maxDifferences = 1_000_000
 
 // Read calls f with the wanted state of each environment that has a GitOps branch, in the order of
@@ -293,7 +293,7 @@ func (r *reader) ringsOf(record *tree.Record) []state.Ring {
 	return out
 }
 
-// differences returns the digests of a record that the next newer one does not have.
+// differences returns the digests of a record that the next newer one lacks.
 func (r *reader) differences(ctx context.Context, was, is *tree.Record) (map[string]string, error) {
 	before, after := byName(was), byName(is)
 	var differ []*tree.ClusterTypeEntry
@@ -389,7 +389,7 @@ func (r *reader) clusterType(e *tree.ClusterTypeEntry) (*tree.ClusterTypeRecord,
 		return nil, fmt.Errorf("the record of %s: %w", e.Name, err)
 	}
 	for i := range c.Assignments {
-		c.Assignments[i].Files = nil // most of it, and not needed
+		c.Assignments[i].Files = nil // most of the data, and not needed
 	}
 	r.parsed[e.Record] = c
 	return c, nil

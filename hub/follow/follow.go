@@ -77,7 +77,7 @@ type Options struct {
 	Hub *hub.Hub
 	// Process returns a process that calls Write. The process has not started yet.
 	Process func(ctx context.Context) (*exec.Cmd, error)
-	// Repository is the platform's, and Remote opens one.
+	// Repository is the platform's repository. Remote opens a repository.
 	Repository string
 	Remote     func(ctx context.Context, url string) (*remote.Remote, error)
 	// Every is the time between two checks of the branches.
@@ -104,7 +104,7 @@ type Follower struct {
 	begun    bool              // the follower has seen the branches since this process began
 }
 
-// New returns a Follower that has not looked yet.
+// New returns a Follower that has not read anything yet.
 func New(o Options) *Follower {
 	o.Patience = cmp.Or(o.Patience, 10*time.Minute)
 	return &Follower{Options: o, moved: make(chan struct{}, 1), looked: time.Now()}
@@ -226,7 +226,7 @@ func (f *Follower) Looked() time.Time {
 	return f.looked
 }
 
-// Run follows until the context ends.
+// Run follows the branches until the context ends.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Every)
 	defer tick.Stop()

@@ -61,7 +61,7 @@ type world struct {
 	platform, ops string
 	hub           *hub.Hub
 	follower      *follow.Follower
-	reported      time.Time // the last time: of two reports of one time, the worse counts
+	reported      time.Time // the last time: if two reports have the same time, the worse counts
 }
 
 func newWorld(t *testing.T) *world {
@@ -118,7 +118,7 @@ func (w *world) commit(subject string) {
 	w.git(w.platform, "commit", "-qm", subject)
 }
 
-// session does something with promotion, and has the hub look then.
+// session runs a session of promotion, and then has the hub look.
 func (w *world) session(do func(*promotion.Session) error) {
 	w.Helper()
 	r := request(w.platform)
@@ -171,7 +171,7 @@ func (w *world) report(cluster, commit string, reported state.Reported) {
 	}
 }
 
-// expect holds the hub's state of each cluster.
+// expect checks the hub's state of each cluster.
 func (w *world) expect(when string, want ...string) {
 	w.Helper()
 	var got []string
@@ -241,7 +241,7 @@ func TestFollow(t *testing.T) {
 	if err != nil || len(releases) != 3 || !strings.Contains(releases[0].Subject, "Roll dev back") {
 		t.Errorf("%v: %+v", err, releases)
 	}
-	// The branch has a newer commit than the platform's that was promoted.
+	// The branch has a newer commit than the platform's promoted one.
 	if was := releases[1].Committed; !was.Equal(began.Add(time.Hour)) || releases[0].Committed.Before(releases[1].At.Truncate(time.Second)) {
 		t.Errorf("committed at %s, and rolled back at %s", was, releases[0].Committed)
 	}
@@ -353,7 +353,7 @@ func TestProcess(t *testing.T) {
 		"too late": {"exec sleep 600", time.Nanosecond, "what is wanted cannot be read: the platform and its GitOps branches were not read within 1ns"},
 		"killed":   {"kill -9 $$", time.Hour, "what is wanted cannot be read: the process that reads it has ended: signal: killed"},
 	} {
-		w := newWorld(t) // one that has failed waits before it tries again
+		w := newWorld(t) // a failed follower waits before it tries again
 		w.follower.Patience = c.patience
 		w.follower.Process = func(ctx context.Context) (*exec.Cmd, error) {
 			return exec.CommandContext(ctx, "sh", "-c", c.command), nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The targets in the docs are targets.
+// The targets in the documentation are valid.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/hub-notifications.md")
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 // Events returns all events.
 func Events() []Event { return []Event{Promoted, Completed, Failed, Drifted, Stale, Conflicting} }
 
-// Message is a message, as webhooks get it. Templates are executed on it.
+// Message is a message, as webhooks receive it, and the data of templates.
 type Message struct {
 	// ID is the same if a message is sent again, and differs for each other message.
 	ID          string    `json:"id"`
@@ -42,11 +42,12 @@ type Message struct {
 	Own     string `json:"own,omitempty"`
 	Author  string `json:"author,omitempty"`
 	Subject string `json:"subject,omitempty"`
-	// Seconds are how long it took from the commit until it was complete.
+	// Seconds is the time from the commit to the completion.
 	Seconds int `json:"seconds,omitempty"`
-	// Counts are of the ring, or of the environment, as they are when the message is made.
+	// Counts are the counts of the ring or the environment when the message is made.
 	Counts api.Counts `json:"counts"`
-	// Clusters are how many clusters it is about, and First the first of them, in words.
+	// Clusters is the number of clusters that it is about, and First has the first of them, in
+	// words.
 	Clusters int      `json:"clusters,omitempty"`
 	First    []string `json:"first,omitempty"`
 	Link     string   `json:"link,omitempty"` // of the hub's page
@@ -70,7 +71,7 @@ func (m *Message) List() string {
 	return text
 }
 
-// Took returns how long it took, in words.
+// Took returns the time until the completion, in words.
 func (m *Message) Took() string { return (time.Duration(m.Seconds) * time.Second).String() }
 
 // defaults are the templates for targets without one.
@@ -90,10 +91,10 @@ func newTemplate(text string) (*template.Template, error) {
 
 func mustTemplate(text string) *template.Template { return template.Must(newTemplate(text)) }
 
-// short cuts a commit's id.
+// short shortens a commit's id.
 func short(id string) string { return id[:min(len(id), 7)] }
 
-// maxText bounds the text of a message: Slack cuts off more.
+// maxText limits the text of a message, because Slack cuts off longer ones.
 const maxText = 4000
 
 // execute executes a template for a message.

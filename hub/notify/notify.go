@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// Notifier sends messages. Look is for one goroutine for each target.
+// Notifier sends messages. For each target, only one goroutine may call Look.
 type Notifier struct {
 	Hub     *hub.Hub
 	Targets []*Target
@@ -72,7 +72,7 @@ const (
 	rememberFor = 4 * oldest
 )
 
-// maxReleases is how many releases of an environment are looked at.
+// maxReleases limits the releases of an environment that a look reads.
 const maxReleases = 200
 
 // Look sends the due messages to a target.
@@ -338,7 +338,7 @@ func (n *Notifier) seen(m *Message) (count int, detail func()) {
 	}
 }
 
-// lasts returns for how long something is there, or is gone.
+// lasts returns how long an event has lasted, or how long it has been over.
 func (n *Notifier) lasts(key string, is bool, now time.Time) time.Duration {
 	if !is {
 		key += "/gone"

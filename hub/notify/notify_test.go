@@ -41,7 +41,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// cases are the tests that hold for both databases.
+// cases are the tests that run on both databases.
 var cases = map[string]func(t *testing.T, database string){
 	"releases": releases, "replicas": replicas, "killed": killed, "failures": failures, "bad template": badTemplate, "groups": groups, "names": twoOfOneName, "group again": groupAgain,
 	"signature and Slack": signatureAndSlack, "statuses": statuses, "statuses of old commits": statusesOfOld,
@@ -109,7 +109,7 @@ func releases(t *testing.T, database string) {
 	}
 }
 
-// Of two hubs, one sends.
+// Of two hubs, only one sends.
 func replicas(t *testing.T, database string) {
 	w := newWorld(t, database)
 	file := "[{name: ops, url: '" + w.URL + "'}, {name: dev, url: '" + w.URL + "', environments: [dev]}]"
@@ -123,8 +123,8 @@ func replicas(t *testing.T, database string) {
 	expect(t, "what is said", w.said(), "notification dev: the platform has no environment dev, or its branch was not read yet", "notification dev: the platform has no environment dev, or its branch was not read yet")
 }
 
-// A message that a hub has claimed, and did not send because it was killed, is sent by another
-// one when the lease has ended.
+// If a hub has claimed a message, and was killed before it sent it, another one sends it when the
+// lease has ended.
 func killed(t *testing.T, database string) {
 	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "'}]")
@@ -188,7 +188,7 @@ func failures(t *testing.T, database string) {
 	}
 }
 
-// A template that fails all the same holds up no message.
+// A template that fails in spite of its checks does not delay the message.
 func badTemplate(t *testing.T, database string) {
 	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [promoted], template: '{{slice .Subject 0 (len .Author)}}{{if eq .Base \"" + strings.Repeat("2", 40) + "\"}}{{slice .Subject 999}}{{end}}'}]")
@@ -252,7 +252,7 @@ func groups(t *testing.T, database string) {
 	w.wait(settle)
 	w.look(n)
 	expect(t, "another one later", texts(t, w.sent()), "prod: 1 assignments have drifted, on 1 clusters: canary-03 (shop)")
-	// All of main is silent.
+	// All clusters of main are silent.
 	w.wait(40 * time.Minute)
 	w.report("canary", "0", state.ReportedOK, 0, 20)
 	w.look(n)
@@ -261,7 +261,7 @@ func groups(t *testing.T, database string) {
 	expect(t, "silence", texts(t, w.sent()), "prod: there is no news of 20 clusters, with 20 assignments: main-00, main-01, main-02, main-03, main-04 and 15 more")
 }
 
-// Two clusters of one name are reported as drift is.
+// Two clusters with one name are reported as drift is.
 func twoOfOneName(t *testing.T, database string) {
 	w := newWorld(t, database)
 	n := w.notifier("[{name: ops, url: '" + w.URL + "', events: [conflicting]}]")

@@ -20,8 +20,8 @@ import (
 // sendTimeout is how long a target may take.
 const sendTimeout = 15 * time.Second
 
-// newClient returns the client for targets. It follows no redirects: the address is a secret,
-// and a signature is for one.
+// newClient returns the client for targets. It follows no redirects, because the address is a
+// secret, and a signature is for only one receiver.
 func newClient() *http.Client {
 	return &http.Client{Timeout: sendTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -93,7 +93,7 @@ const (
 	failed  = "failed"
 	sent    = "sent"
 	gaveUp  = "gave-up"
-	before  = "before" // it happened before the target was there
+	before  = "before" // the event is older than the target
 )
 
 // The limits of attempts: how long an attempt may take, how often a message is tried, and the
@@ -149,7 +149,7 @@ func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.No
 	if err != nil || !ok {
 		return err
 	}
-	if m.ID = key; a.began > 0 { // there may be others of the key
+	if m.ID = key; a.began > 0 { // several messages may have the same key
 		m.ID = fmt.Sprintf("%s/%d", key, a.began)
 	}
 	if err := t.text(m); err != nil {
@@ -157,7 +157,7 @@ func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.No
 	}
 	failure := send(ctx, n.client, t, m)
 	if failure != nil && ctx.Err() != nil {
-		return ctx.Err() // the hub ends: another one tries it when the lease has
+		return ctx.Err() // the hub ends: another one tries again when the lease has ended
 	}
 	a.state = sent
 	if failure != nil {

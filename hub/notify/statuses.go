@@ -54,8 +54,8 @@ func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, er
 		changes: map[string]*forge.Change{}, comments: map[string]string{}}
 }
 
-// The times of statuses: how often they are written, at most, and how long a hub that has
-// stopped keeps others from it.
+// The times of statuses: how often they are written, at most, and how long the lease of a stopped
+// hub keeps other hubs from writing them.
 const (
 	statusEvery = 30 * time.Second
 	statusLease = 3 * statusEvery
@@ -113,7 +113,7 @@ func (s *Statuses) forge(ctx context.Context, repository string) (forge.Forge, e
 	return f, nil
 }
 
-// ring is a ring with the release that it has.
+// ring is a ring with its newest release.
 type ring struct {
 	api.Release
 	counts api.Counts
@@ -140,7 +140,7 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 			commits = append(commits, r.Commit)
 		}
 		of := ring{Release: r, counts: counts[r.Ring]}
-		if of.counts.Failed > 0 { // looking for them reads all clusters
+		if of.counts.Failed > 0 { // a search for failures reads all clusters
 			of.failed = s.failing(w.Environment, r.Ring)
 		}
 		rings[r.Commit] = append(rings[r.Commit], of)

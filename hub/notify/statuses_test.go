@@ -19,7 +19,7 @@ type fakeForge struct {
 	forge.Forge
 	wrote    []string
 	err      error
-	gone     map[string]bool // commits that it has no more, by their last digit
+	gone     map[string]bool // commits that the forge no longer has, by their last digit
 	broken   string          // a commit whose statuses cannot be written
 	statuses map[git.Hash][]forge.Status
 }
@@ -99,7 +99,7 @@ func statuses(t *testing.T, database string) {
 	expect(t, "another one", f.since(),
 		"2: kalypso-hub/prod/canary success: 3/3 ok", fmt.Sprintf(comment, "2 are", "3/3 ok", ""), "1: kalypso-hub/prod/canary failure: 2/3 ok, 1 failed, replaced by 0000000")
 
-	// Another hub does it when this one has stopped, and not before.
+	// Another hub writes the statuses when this one has stopped, and not before.
 	other := NewStatuses(w.Hub, open, "", w.problem)
 	look(other)
 	expect(t, "of another hub", f.since())

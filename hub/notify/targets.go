@@ -133,7 +133,7 @@ func (t *Target) address() (string, error) {
 	return text, nil
 }
 
-// leastKey is how long a key is at least.
+// leastKey is the minimum length of a key.
 const leastKey = 16
 
 // key returns the key that signs, or "" if the target has no key.

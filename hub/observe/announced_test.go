@@ -84,7 +84,7 @@ type walk struct {
 	*consumers
 	dir  string // of the platform, whose HEAD is built
 	root string // the name of the root that bootstrap printed last
-	// pull has the reconciler look for a new commit.
+	// pull makes the reconciler look for a new commit.
 	pull func()
 	// settled returns "" once the reconciler has applied a commit, and otherwise the object that
 	// still lacks it. If root is not "", it checks only the root of that name.
@@ -93,7 +93,7 @@ type walk struct {
 	removeRoot func(name string)
 }
 
-// step is a change of the platform's files. Announced are the lists of the report that name e1.
+// step is a change of the platform's files. announced has the entries of the report that name e1.
 type step struct {
 	name      string
 	files     map[string]string

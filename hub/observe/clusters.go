@@ -36,7 +36,7 @@ type Clusters struct {
 
 	servers []*server
 	now     func() time.Time
-	seen    map[string]bool // clusters that there were reports of
+	seen    map[string]bool // clusters that were in earlier reports
 	bound   func(ctx context.Context, context string) (context.Context, context.CancelFunc)
 }
 
@@ -49,7 +49,7 @@ type server struct {
 	listed   map[string]bool    // kinds that could be listed once
 	failed   map[string]failure // objects
 	clusters map[string]bool    // the clusters of all its objects so far, and its own; nil before it was read
-	own      bool               // it ever had objects for its own cluster
+	own      bool               // it has had objects for its own cluster
 	silent   bool               // it did not answer in time, the last time
 }
 

@@ -250,7 +250,7 @@ func (c *consumers) serve() {
 	}
 }
 
-// kill ends the hub as a power cut does.
+// kill ends the hub abruptly, as a power cut would.
 func (c *consumers) kill() {
 	c.hub.kill()
 	c.running = slices.DeleteFunc(c.running, func(p *process) bool { return p == c.hub })
@@ -341,7 +341,7 @@ func (c *consumers) answers(kind string, judge func(o *objectOf, is *answer)) ma
 	return out
 }
 
-// objects returns all of a kind.
+// objects returns all objects of a kind.
 func (c *consumers) objects(kind string) []objectOf {
 	c.Helper()
 	var found struct{ Items []objectOf }

@@ -26,7 +26,7 @@ import (
 type RunReports struct {
 	paths   []string
 	cluster string
-	read    map[string][sha256.Size]byte // the content that there were reports of, by file
+	read    map[string][sha256.Size]byte // the reported content, by file
 }
 
 var _ Source = (*RunReports)(nil)
@@ -162,7 +162,7 @@ func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bo
 	return true
 }
 
-// parseLine reads a report, or one that is signed.
+// parseLine reads a report or a signed report.
 func parseLine(line []byte) (*Carried, error) {
 	r := &Carried{}
 	signed := &api.Signed{}

@@ -145,7 +145,7 @@ func (c *consumers) retries(name string) {
 	})
 }
 
-// kustomization returns the Kustomization of a name.
+// kustomization returns the Kustomization with a name.
 func (c *consumers) kustomization(name string) (found objectOf) {
 	c.Helper()
 	for _, o := range c.objects("kustomizations.kustomize.toolkit.fluxcd.io") {

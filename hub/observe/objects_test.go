@@ -397,8 +397,8 @@ func TestUnreadable(t *testing.T) {
 	expect(c, "all answer", "c0: ", "c1: d", "c2: e", "c3: ", "c4: f", "c5: ", "eu-1: b; h", "eu-2: ")
 }
 
-// A server that hangs keeps no other one from being read; and however many hang, they are no longer
-// waited for than one.
+// A server that hangs does not delay the reads of others. Several such servers together take no
+// longer than one.
 func TestHanging(t *testing.T) {
 	const healthy = "c10"
 	handlers := make([]http.Handler, 21)

@@ -225,7 +225,7 @@ func (r *removals) build(pause string, workloads ...string) {
 	r.run("git", "-C", work, "push", "-q", "-f", r.repository("gitops"), "HEAD:prod")
 }
 
-// named returns all Applications by name, after it asked Argo CD to refresh them.
+// named makes Argo CD refresh all Applications, and returns them by name.
 func (r *removals) named() map[string]*objectOf {
 	r.Helper()
 	// It fails if an Application is removed meanwhile.
@@ -249,7 +249,7 @@ func nameOf(workload string) string {
 	return "prod-edge-" + workload + "-main"
 }
 
-// all returns "" once something holds for the Applications of all of some workloads.
+// all returns "" once a condition holds for the Applications of some workloads.
 func (r *removals) all(workloads []string, what string, holds func(o *objectOf) bool) func() string {
 	return func() string {
 		all := r.named()

@@ -24,7 +24,8 @@ type Sender struct {
 	last map[string]sentSnapshot // the last snapshot of each cluster
 }
 
-// sentSnapshot is a snapshot that a hub has: its digest, and the items that the hub knows no assignment for.
+// sentSnapshot is a snapshot that a hub has: its digest, and the items for which the hub knows no
+// assignment.
 type sentSnapshot struct {
 	digest  string
 	unknown []string
@@ -49,7 +50,7 @@ type Sent struct {
 	more int // how many Problems there are beside those in the list
 }
 
-// maxProblems is how many problems are kept of reports that are not all in memory.
+// maxProblems limits how many problems SendEach keeps.
 const maxProblems = 100
 
 // SendEach is Send for reports that are read one after the other. A read error ends it as well, and

@@ -38,7 +38,7 @@ func TestSlowEveryStatementIsTrue(t *testing.T) {
 	d.promotes("dev")
 	d.bootstraps("dev")
 	d.says("1 first promotion", ok, "")
-	d.promotes("prod") // alone: it asks how far dev is
+	d.promotes("prod") // only prod: it checks the progress of dev
 	d.bootstraps("prod")
 	ok["prod/hello"], ok["prod/other"] = "ok", "ok"
 	d.says("2 prod, promoted alone", ok, "")
@@ -266,7 +266,7 @@ func (c *consumers) reads(environment, commit string) {
 	})
 }
 
-// policy denies the greeting of the evening.
+// policy denies the greeting "good evening".
 const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: evening}

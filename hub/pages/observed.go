@@ -96,7 +96,7 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 	return out, err
 }
 
-// performanceDays is of how many days a page has the performance.
+// performanceDays is the length of the period of the performance on pages.
 const performanceDays = 30
 
 // performance returns how well the releases of an environment went, or nil if there were no

@@ -281,7 +281,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestSlowBrowser looks at the pages of a hub in a real browser.
+// TestSlowBrowser checks the pages of a hub in a real browser.
 func TestSlowBrowser(t *testing.T) {
 	isolated.Slow(t, "it needs Chromium, npm and a registry")
 	axe := browser.InstallAxe(t)

@@ -45,7 +45,7 @@ func (b base) Assignment(context.Context, string, string, string) (*view.Assignm
 	return nil, errors.New("the platform is not here")
 }
 
-// bases are processes that have compiled the commits that they are asked about.
+// bases returns a pool of processes. Each has compiled the commit in its question.
 func bases() *compiled.Pool {
 	return &compiled.Pool{Most: 3, Idle: time.Hour, Limit: time.Minute, Start: func(at compiled.At) (*exec.Cmd, error) {
 		cmd := exec.Command(os.Args[0])

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// row is a workload in all environments, while it is made.
+// row is a workload in all environments, under construction.
 type row struct {
 	view.WorkloadRow
 	versions []map[string]int
@@ -65,7 +65,7 @@ func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 	}
 }
 
-// assignment is a row of an assignment, whose folder some clusters pull.
+// assignment returns a row for an assignment. Some clusters pull its folder.
 func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int,
 	counts *view.Counts) view.AssignmentRow {
 	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name,

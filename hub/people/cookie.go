@@ -25,7 +25,7 @@ type jar struct {
 	now    func() time.Time
 }
 
-// newJar returns the jar of a key, which may have any length.
+// newJar returns the jar of a key. The key may have any length.
 func newJar(key, bound string, secure bool, now func() time.Time) *jar {
 	sum := sha256.Sum256([]byte("kalypso-hub cookies\x00" + key))
 	block, err := aes.NewCipher(sum[:])
@@ -56,7 +56,7 @@ func (j *jar) name(name string) string {
 
 func (j *jar) about(name string) []byte { return []byte(name + "\x00" + j.bound) }
 
-// set sets a cookie that holds for a time.
+// set sets a cookie that is valid for a time.
 func (j *jar) set(w http.ResponseWriter, name string, value any, life time.Duration) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -106,8 +106,8 @@ const (
 	readTimeout = 2 * time.Second
 )
 
-// endedSessions are the sessions that people have ended by signing out, and the sign-ins that gave one, at
-// any hub of the database.
+// endedSessions are the sessions that people have ended by signing out, and the completed sign-ins,
+// at any hub of the database.
 type endedSessions struct {
 	store *store.Store
 	now   func() time.Time
@@ -140,7 +140,7 @@ func (e *endedSessions) has(ctx context.Context, id string) (bool, error) {
 	return e.ids[id], nil
 }
 
-// within reports whether no more than a time has passed.
+// within reports whether less than a time has passed.
 func within(now, since time.Time, most time.Duration) bool {
 	d := now.Sub(since)
 	return d >= 0 && d < most

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The rules in the docs are rules.
+// The rules in the documentation are valid.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/hub-access.md")
 	if err != nil {

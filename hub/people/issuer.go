@@ -21,7 +21,7 @@ type issuer struct {
 	address string
 	client  *http.Client
 	now     func() time.Time
-	problem func(error) // called each time that it is asked and does not answer
+	problem func(error) // called each time that the issuer does not answer
 
 	mu       sync.Mutex
 	provider *oidc.Provider
@@ -29,7 +29,7 @@ type issuer struct {
 	err      error
 }
 
-// askAgain is the time between two questions to an issuer that does not answer.
+// askAgain is the time between two attempts to reach an issuer that does not answer.
 const askAgain = 10 * time.Second
 
 // newClient returns the client for issuers. It limits the size of answers and the time.
@@ -99,7 +99,7 @@ func (i *issuer) verify(ctx context.Context, token, audience string) (*oidc.IDTo
 	return verified, claims, verified.Claims(&claims)
 }
 
-// unreachableError is that an issuer does not answer.
+// unreachableError is the error if an issuer does not answer.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string { return e.err.Error() }

@@ -134,7 +134,7 @@ func unsigned(claims map[string]any) string {
 
 var clock = time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
 
-// hub is a hub's part that signs people in.
+// hub is the part of a hub that signs people in.
 type hub struct {
 	*httptest.Server
 	t        *testing.T
@@ -145,7 +145,7 @@ type hub struct {
 	now      time.Time
 	problems []string
 	pages    http.Handler // serves all other paths; if nil, the hub prints the caller's name
-	later    atomic.Int64 // how much later than now it is, while a browser asks
+	later    atomic.Int64 // the additional time while a browser sends requests
 }
 
 const rulesText = `

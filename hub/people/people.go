@@ -29,7 +29,7 @@ type Options struct {
 	URL                            string
 	Issuer, ClientID, ClientSecret string
 	GroupsClaim                    string        // the claim with a person's groups
-	Session                        time.Duration // how long a session holds
+	Session                        time.Duration // how long a session is valid
 	// Key encrypts sessions; "" means a key that all hubs of the database share.
 	Key     string
 	Now     func() time.Time
@@ -46,7 +46,7 @@ type People struct {
 	cross  *http.CrossOriginProtection
 }
 
-// New returns People. It asks no issuer yet.
+// New returns People. It does not contact an issuer yet.
 func New(ctx context.Context, o Options) (*People, error) {
 	p := &People{Options: o, cross: http.NewCrossOriginProtection(), ended: &endedSessions{store: o.Store, now: o.Now}}
 	client := newClient()
@@ -142,7 +142,7 @@ func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subj
 		Detail: line(detail, 200)})
 }
 
-// line is a text of others as one line of so many bytes at most.
+// line returns foreign text as one line with a limited number of bytes.
 func line(text string, most int) string {
 	text = terminal.Line(text)
 	if len(text) > most {

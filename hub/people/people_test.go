@@ -117,7 +117,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// changed returns a value with another first character.
+// changed returns a value with a different first character.
 func changed(value string) string {
 	if value[0] == 'A' {
 		return "B" + value[1:]
@@ -548,7 +548,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// All hubs of a database have the key that the first one made.
+// All hubs of a database use the key that the first one has created.
 func TestSlowPostgres(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL")
 	name := hubtest.Postgres(t)()

@@ -152,7 +152,8 @@ func (r *Rules) job(issuer, name string, claims map[string]any) *access.Identity
 	return &access.Identity{Name: name, Grants: all}
 }
 
-// holds reports whether a token has all the claims. One with several values has each of them.
+// holds reports whether a token has all the claims. A claim with several values matches each of
+// them.
 func (c *CI) holds(claims map[string]any) bool {
 	for name, wanted := range c.Claims {
 		if !slices.Contains(valuesOf(claims[name]), wanted) {

@@ -71,7 +71,8 @@ func (p *People) begin(w http.ResponseWriter, r *http.Request) {
 		oauth2.S256ChallengeOption(s.Verifier)), http.StatusSeeOther)
 }
 
-// inside returns a path of this hub; / for anything else, such as the address of another server.
+// inside returns a path of this hub. It returns / for any other address, such as the address of
+// another server.
 func inside(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || len(to) > 1000 || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
@@ -206,7 +207,7 @@ func nameOf(claims map[string]any, subject string) string {
 	return person + line(subject, 100)
 }
 
-// find returns the claim of a name, or of a path with dots between, as realm_access.roles.
+// find returns the claim with a name, or with a path with dots, as realm_access.roles.
 func find(claims map[string]any, name string) any {
 	if claim := claims[name]; claim != nil {
 		return claim
@@ -278,7 +279,7 @@ var document = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
-// policy lets a page have its style, and send its form to this hub.
+// policy allows a page to use its style, and to send its form to this hub.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -309,19 +310,19 @@ func (p *People) write(w http.ResponseWriter, status int, c content) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// over answers that a sign-in cannot be ended, or not once more.
+// over answers that a sign-in is no longer valid, or was used before.
 func (p *People) over(w http.ResponseWriter) {
 	const text = "This sign-in was not begun in this browser, or took more than ten minutes, or was done before."
 	p.page(w, http.StatusBadRequest, "Not signed in", text, "/sign-in/", "Sign in")
 }
 
-// unreachable answers that the issuer does not.
+// unreachable answers that the issuer does not answer.
 func (p *People) unreachable(w http.ResponseWriter) {
 	p.page(w, http.StatusServiceUnavailable, "Nobody can sign in now",
 		p.Issuer+" does not answer as it should. The hub's log has the reason.", "/sign-in/", "Try again")
 }
 
-// failed answers that something of the hub's own failed.
+// failed answers that the hub itself has failed.
 func (p *People) failed(w http.ResponseWriter, err error) {
 	p.Problem(fmt.Errorf("a sign-in failed: %w", err))
 	http.Error(w, "the sign-in could not be kept: try again", http.StatusServiceUnavailable)

@@ -47,7 +47,7 @@ func (e *AmbiguousError) Error() string {
 		strings.Join(e.Names[:min(len(e.Names), maxNames)], ", "))
 }
 
-// maxNames is how many names an error has.
+// maxNames limits the names in an error.
 const maxNames = 5
 
 // Environment returns an error if a platform has no environment with a name. It returns nil for "".
@@ -79,7 +79,7 @@ func Resolve(fleet *state.Fleet, f state.Filter) (_ state.Filter, err error) {
 	return f, err
 }
 
-// leastDigits is how many digits of a commit are enough.
+// leastDigits is the minimum number of digits of a commit.
 const leastDigits = 7
 
 // one returns the only name that a function accepts, or the given name if it accepts none.
@@ -148,7 +148,7 @@ func targets(fleet *state.Fleet, of state.Environments, name func(*state.Target)
 	})
 }
 
-// maxClusters is among how many clusters a similar name is looked for.
+// maxClusters is the maximum number of clusters among which a similar name is searched.
 const maxClusters = 10_000
 
 func clusters(fleet *state.Fleet, of state.Environments) []string {
@@ -208,7 +208,7 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 			continue
 		}
 		unknown := &UnknownError{part.what, part.name, spelling.DidYouMean(part.name, names)}
-		if part.what == "commit" { // one is like no other
+		if part.what == "commit" { // commits are not similar to each other
 			unknown.Hint = "give the first 7 digits, or more, of one of the platform that a ring has or had"
 		}
 		if part.later || !promoted(fleet, f.Environments) {
@@ -220,7 +220,7 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 	return warning, nil
 }
 
-// Join returns two texts as one; each may be "".
+// Join joins two texts. Each may be "".
 func Join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

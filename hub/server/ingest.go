@@ -40,8 +40,7 @@ var reconcilerHandlers = map[string]func(*server, http.ResponseWriter, *http.Req
 	"flux": (*server).flux, "argocd": (*server).argocd,
 }
 
-// senders returns the reconcilers that send events to a hub, as the backends list them, and
-// then the forge.
+// senders returns the reconcilers with webhooks, in the order of the backends, and then the forge.
 func senders() []sender {
 	var out []sender
 	for _, b := range all.List() {
@@ -260,8 +259,8 @@ type argoEvent struct {
 	Application string `json:"application"`
 	Namespace   string `json:"namespace"`
 	Assignment  string `json:"assignment"`
-	// Cluster and Server are the name and the address of the destination: the cluster that Argo CD
-	// runs on has neither, or those that Argo CD gives it.
+	// Cluster and Server are the name and the address of the destination. Argo CD's own cluster has
+	// neither, or the name and address that Argo CD gives it.
 	Cluster string `json:"cluster"`
 	Server  string `json:"server"`
 	Path    string `json:"path"`
@@ -289,7 +288,7 @@ type argoEvent struct {
 	At              string   `json:"at"` // when it was sent
 }
 
-// object returns the Application that an event is about, as far as the event has it.
+// object returns the Application of an event, as far as the event has its fields.
 func (e *argoEvent) object() *unstructured.Unstructured {
 	type object = map[string]any
 	set := func(text string) any { // a time is never ""
@@ -360,11 +359,11 @@ func (s *server) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 		w.WriteHeader(http.StatusNoContent) // it is about the workload's own repository
 		return
 	}
-	at, _ := time.Parse(time.RFC3339, e.At) // the zero Time is when it arrives
+	at, _ := time.Parse(time.RFC3339, e.At) // the zero Time means the time of arrival
 	s.event(w, r, &state.Report{Cluster: cluster, At: at, By: "Argo CD", Items: []state.Item{item}})
 }
 
-// knows reports whether the commit of an item is one of its environment's GitOps branch.
+// knows reports whether the commit of an item belongs to its environment's GitOps branch.
 func (s *server) knows(it *state.Item) bool {
 	environment, _, _ := strings.Cut(it.Assignment, "/")
 	for _, w := range s.Hub.Fleet().Environments() {

@@ -56,7 +56,7 @@ func (s *server) environment(ctx context.Context, names string) (err error) {
 	return named(err)
 }
 
-// named is an error of package question as an answer.
+// named converts an error of package question to an answer.
 func named(err error) error {
 	switch {
 	case err == nil:
@@ -83,7 +83,8 @@ type Fresh struct {
 	Wait        int    `query:"wait" minimum:"0" maximum:"60" doc:"With If-None-Match: wait so many seconds for a change."`
 }
 
-// seen reports whether a client has seen a version, by the weak comparison of RFC 9110, section 8.8.3.2.
+// seen reports whether a client has seen a version, by the weak comparison of RFC 9110, section
+// 8.8.3.2.
 func (f *Fresh) seen(tag string) bool {
 	for one := range strings.SplitSeq(f.IfNoneMatch, ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
@@ -109,7 +110,7 @@ func etag(version uint64, i *access.Identity) string {
 	return "W/" + strconv.Quote(versionName(version)+"-"+scope)
 }
 
-// versionName is a version as clients see it: a number would lose digits in JavaScript.
+// versionName returns a version for clients: JavaScript would lose digits of a number.
 func versionName(version uint64) string { return strconv.FormatUint(version, 36) }
 
 // check returns the version for an answer, or an error that nothing has changed.

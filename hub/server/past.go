@@ -75,7 +75,8 @@ func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by 
 	return out, nil
 }
 
-// place returns the place of an environment among all in their order; of one that is gone, after them.
+// place returns the place of an environment in their order. A removed environment comes after all
+// others.
 func place(order []string, name string) int {
 	if i := slices.Index(order, name); i >= 0 {
 		return i
@@ -105,7 +106,7 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 	return nil
 }
 
-// maxOnCluster is how many assignments of a cluster are read at once.
+// maxOnCluster limits how many assignments of a cluster are read at once.
 const maxOnCluster = 10_000
 
 // countCluster counts the assignments of a cluster at an earlier moment.
@@ -166,7 +167,7 @@ func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter
 	return out, nil
 }
 
-// rowAt is an assignment as it was after its last transition.
+// rowAt returns an assignment after its last transition.
 func rowAt(t *api.Transition) (state.Row, error) {
 	st, err := state.Parse(t.State) // an error if a later version has written it
 	return state.Row{
@@ -179,7 +180,7 @@ func rowAt(t *api.Transition) (state.Row, error) {
 // sinceDays is the default number of days of performance.
 const sinceDays = 30
 
-// performance registers the question how well releases go.
+// performance registers the operation for the measures of releases.
 func (s *server) performance() {
 	huma.Register(s.api, huma.Operation{OperationID: "performance", Method: http.MethodGet,
 		Path: "/v1/performance", Summary: "How well releases go, by environment",

@@ -69,7 +69,7 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 	return &body[api.Token]{made}, nil
 }
 
-// tokenPosition is the position of a token among all, the newest first.
+// tokenPosition is the position of a token in the list, the newest first.
 type tokenPosition struct {
 	Made int64 // in milliseconds
 	ID   string

@@ -21,10 +21,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// body is the answer or the question of an operation.
+// body is the body of a request or an answer.
 type body[T any] struct{ Body T }
 
-// reported is a report, which may be signed.
+// reported is a report with an optional signature.
 type reported struct {
 	Signature string `header:"Kalypso-Signature" doc:"A JWS (RFC 7515) with the body as its detached content, by the key of a token, EdDSA, which is named as kid. It says who reports, whoever sends it."`
 	RawBody   []byte

@@ -120,7 +120,7 @@ func misspelled(op *huma.Operation, query string) string {
 	return ""
 }
 
-// raw registers an operation that reads and writes as it likes, and describes it.
+// raw registers and describes an operation that handles the request and the answer itself.
 func (s *server) raw(mux *http.ServeMux, op huma.Operation, handler http.HandlerFunc) {
 	mux.HandleFunc(op.Method+" "+op.Path, handler)
 	op.Responses["default"] = &huma.Response{Description: "Error",
@@ -142,7 +142,7 @@ func parameter(in, name, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: in, Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
-// streams registers answers that are read line by line.
+// streams registers the answers that clients read line by line.
 func (s *server) streams(mux *http.ServeMux) {
 	s.raw(mux, huma.Operation{
 		OperationID: "rollout", Method: http.MethodGet, Path: "/v1/rollout",
@@ -190,7 +190,8 @@ func (s *server) webhooks(mux *http.ServeMux) {
 	}
 }
 
-// atOnce is how many assignments are read with the fleet locked: a client may be slow.
+// atOnce limits the assignments that are read while the fleet is locked, because a client may be
+// slow.
 const atOnce = 10_000
 
 // rollout answers with each assignment that an environment wants on a cluster, a line each. The

@@ -49,7 +49,7 @@ type Options struct {
 	// Beat is how long a stream of events may stay silent before it sends a comment; 0 means 30
 	// seconds.
 	Beat time.Duration
-	// MetricsPerWorkload gives the metrics of assignments a label with their workload.
+	// MetricsPerWorkload adds a workload label to the metrics of assignments.
 	MetricsPerWorkload bool
 }
 
@@ -100,7 +100,7 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.webhooks(mux)
 }
 
-// maxEcho is how many bytes of a value an error repeats.
+// maxEcho limits the bytes of a value that an error repeats.
 const maxEcho = 200
 
 // shortErrors removes long values from errors, so that the hub does not echo megabytes.
@@ -125,10 +125,11 @@ func OpenAPI(version string) ([]byte, error) {
 // who returns the identity of the caller, or nil if it is not known.
 func who(ctx context.Context) *access.Identity { return access.From(ctx) }
 
-// maxBody bounds a request's body.
+// maxBody limits a request's body.
 const maxBody = 10 << 20
 
-// open reports whether anybody may ask for something: webhooks, and some reports, are signed.
+// open reports whether a request needs no identity: signed reports, webhooks, the sign-in, checks
+// of health, and the description of the API.
 func open(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/v1/reports" && r.Header.Get(api.SignatureHeader) != "" || path == "/healthz" ||
@@ -233,7 +234,7 @@ func (s *server) identify(r *http.Request) (*access.Identity, error) {
 // notLocalError is the error for a request that does not come from a user of this machine.
 type notLocalError struct{ why string }
 
-// Error returns why the request was refused.
+// Error returns the reason of the refusal.
 func (e *notLocalError) Error() string {
 	return "this hub runs with --local, for who sits at its machine alone: " + e.why +
 		"; without --local, it takes tokens from anywhere"
@@ -269,7 +270,7 @@ func notLocal(r *http.Request) string {
 // cross refuses requests from pages of another origin, even from another port of this machine.
 var cross http.CrossOriginProtection
 
-// problem answers with an error as RFC 9457 has it.
+// problem answers with an error in the format of RFC 9457.
 func problem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

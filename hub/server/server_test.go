@@ -31,7 +31,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// served is a hub that has the environments prod and dev, with a server.
+// served is a hub with the environments prod and dev, and its server.
 type served struct {
 	*testing.T
 	hub    *hub.Hub
@@ -204,7 +204,7 @@ func (s *served) ok(cluster string) int {
 	return groups[0].Tally[state.OK]
 }
 
-// otherClusters has a cluster report about another one.
+// otherClusters checks a cluster that reports about another one.
 func otherClusters(s *served) {
 	mine := s.token(api.Token{Role: "cluster", Cluster: "c0"})
 	s.expect(403, mine, "POST", "/v1/reports", report("c1", "prod"))
@@ -432,7 +432,7 @@ func webhooks(s *served) {
 		}
 		s.expect(status, s.token(api.Token{Role: "operator"}), "POST", "/v1/ingest/"+kind, map[string]any{})
 	}
-	now := time.Now().Add(-time.Second) // times ahead of the hub's clock count as its own
+	now := time.Now().Add(-time.Second) // a time after the hub's clock counts as the hub's time
 	failed, ok := fluxEvent(now.Add(-time.Minute), "error", "HealthCheckFailed"), fluxEvent(now, "info", "ReconciliationSucceeded")
 	for _, signature := range []string{"", "sha256=", "sha256=00", "sha256=zz", sign(ok), sign(failed)[:40], "sha1=" + sign(failed)[7:]} {
 		s.expect(401, "", "POST", "/v1/ingest/flux", failed, "X-Signature", signature)
@@ -478,7 +478,7 @@ func webhooks(s *served) {
 	s.expect(202, "", "POST", "/v1/ingest/forge", "{}", "X-Hub-Signature-256", sign([]byte("{}")))
 }
 
-// large has bodies that are too large, and a report that is not.
+// large checks bodies that are too large, and the largest report.
 func large(s *served) {
 	token := s.token(api.Token{Role: "operator"})
 	padded, err := json.Marshal(report("c1", "prod"))
@@ -515,7 +515,7 @@ func large(s *served) {
 	s.expect(422, token, "POST", "/v1/reports", map[string]any{"cluster": strings.Repeat("c", 300)})
 }
 
-// atOnce has many bodies under way at once, and many requests of one token.
+// atOnce sends many bodies at once, and many requests with one token.
 func atOnce(s *served) {
 	address := strings.TrimPrefix(s.url, "http://")
 	begin := func(token, path string, length int, body string) net.Conn {
@@ -570,7 +570,7 @@ func atOnce(s *served) {
 	if text := s.expect(400, other, "POST", "/v1/reports", strings.Repeat("x", 1<<20)); len(text) > 1000 {
 		s.Errorf("the error has %d bytes", len(text))
 	}
-	// Streams are requests that are under way, too.
+	// Open streams count as requests, too.
 	viewer := s.token(api.Token{Role: "viewer"})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -604,7 +604,7 @@ func otherClocks(s *served) {
 			s.Errorf("it is in the future: %s", text)
 		}
 	}
-	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; { // of two reports of one millisecond the worse counts
+	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; { // if two reports have the same millisecond, the worse counts
 		runtime.Gosched()
 	}
 	s.expect(200, token, "POST", "/v1/reports", report("c0", "prod"))
@@ -617,7 +617,7 @@ var hostile = []string{
 	"<script>alert(1)</script>", `=HYPERLINK("http://x.example","a")`, "\x1b[2J\x1b]0;title\x07", "a\x00b", "a\u202eb", "'; DROP TABLE term; --", "%s%n", "../../etc/passwd", "\u2028", strings.Repeat("\U0001F600", 1000), "\\u0000",
 }
 
-// hostileTexts has names and messages that are code, or that a database does not keep.
+// hostileTexts sends names and messages with code, or with text that a database cannot store.
 func hostileTexts(s *served) {
 	token := s.token(api.Token{Role: "operator"})
 	for _, text := range hostile {
@@ -780,7 +780,7 @@ func past(s *served) {
 	}
 }
 
-// fresh asks whether anything has changed.
+// fresh checks conditional requests.
 func fresh(s *served) {
 	token := s.token(api.Token{Role: "operator"})
 	for _, path := range []string{"/v1/environments", "/v1/counts"} {

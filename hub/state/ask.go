@@ -33,7 +33,7 @@ const (
 	ByBase        Dimension = "base"
 )
 
-// Dimensions returns all of them.
+// Dimensions returns all dimensions.
 func Dimensions() []Dimension {
 	return []Dimension{ByEnvironment, ByRing, ByClusterType, ByCluster, ByWorkload, ByWorkspace,
 		ByTarget, ByVersion, ByBase}
@@ -45,8 +45,8 @@ type Group struct {
 	Tally  Tally
 }
 
-// Count counts assignments on clusters by some dimensions, at most three. Groups are in the
-// order of environments, then by value. States of the filter do not matter.
+// Count counts assignments on clusters by at most three dimensions. Groups are in the order of
+// environments, then by value. Count ignores the states of the filter.
 func (f *Fleet) Count(filter Filter, by ...Dimension) []Group {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -117,7 +117,7 @@ func (e *environment) countClusters(filter Filter, by []Dimension, groups map[[3
 			if !filter.target(&c.folder.Targets[t]) {
 				continue
 			}
-			// The group of the one before, mostly.
+			// Mostly, the group is the same as for the assignment before.
 			if k := c.folder.key(e.wanted.Environment, c.name, t, by); tally == nil || k != last {
 				if last, tally = k, groups[k]; tally == nil {
 					tally = &Tally{}
@@ -213,7 +213,7 @@ func (fo *folder) len(target int, cluster string, states uint16) (n int) {
 	return n
 }
 
-// states returns a bit for each state that is selected.
+// states returns a bit for each selected state.
 func (filter *Filter) states() (out uint16) {
 	if len(filter.States) == 0 {
 		return 1<<numStates - 1

@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-// While a reconciler applies a commit that has the same folder as the one before, nothing
-// changes.
+// Nothing changes while a reconciler applies a commit whose folder is the same as in the commit
+// before.
 func TestBefore(t *testing.T) {
 	const first, second, third, key = "c1", "c2", "c3", "edge/hello-main"
 	now := time.Unix(1_700_000_000, 0)

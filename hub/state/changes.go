@@ -85,8 +85,8 @@ type Row struct {
 	Workspace   string `json:"workspace,omitempty"`
 	State       State  `json:"state"`
 	Message     string `json:"message,omitempty"`
-	// Changed is since when the hub knows that state, and Since since when it holds by the
-	// clock of the reporter.
+	// Changed is since when the hub knows the state. Since is since when the state holds, by the
+	// reporter's clock.
 	Changed time.Time `json:"changed"`
 	Since   time.Time `json:"since,omitzero"`
 	// Version and Digest are the wanted ones; Base is the S from which the assignment was compiled.

@@ -32,7 +32,7 @@ func TestFilterClass(t *testing.T) {
 	}
 }
 
-// A reporter may name the folder of a class, as the tree does: it is the one that it applied.
+// A reporter may name the folder of a class, as the tree does: it is the applied folder.
 func TestClass(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	of := func(name, digest string) state.Folder {

@@ -41,7 +41,7 @@ type Fleet struct {
 	seen map[string]*contact
 }
 
-// contact is the most recent report of a cluster. It is one for all environments that have the cluster.
+// contact is the most recent report of a cluster. All environments with the cluster share it.
 type contact struct {
 	last     time.Time // by the hub's clock
 	snapshot time.Time // by the reporter's
@@ -55,8 +55,8 @@ type contact struct {
 	restored bool         // the report came before the hub began, or to another hub
 }
 
-// lateSnapshot is the last snapshot of another uid that was older than the one that it came after: when
-// they were made, by the reporters' clocks.
+// lateSnapshot is the last snapshot with another uid that was older than the snapshot before it. It
+// has the times of both, by the reporters' clocks.
 type lateSnapshot struct {
 	uid       string
 	at, after time.Time
@@ -165,7 +165,7 @@ func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 	return changes
 }
 
-// want is Want; the changes may be nil.
+// want is Want for the caller's changes, which may be nil.
 func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	was := f.environments[w.Environment]
 	is := newEnvironment(w, f.grace)
@@ -251,7 +251,7 @@ func newEnvironment(w *Wanted, grace time.Duration) *environment {
 	return e
 }
 
-// place adds a cluster, or returns the one that is there.
+// place adds a cluster to a folder, or returns the existing one.
 func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *folder, listed bool) *cluster {
 	if c := e.byClust[name]; c != nil {
 		return c
@@ -351,7 +351,7 @@ func (fo *folder) count(target int) {
 	fo.tallies[target][worst] = 1
 }
 
-// set changes the state of a pair, and the count.
+// set changes the state of a pair, and updates the counts.
 func (c *cluster) set(target int, s State, now time.Time) {
 	p := &c.pairs[target]
 	if p.state == s {
@@ -416,7 +416,7 @@ func (f *Fleet) forget(name string, changes *Changes) {
 // Environments is a set of environments, by name; nil means all.
 type Environments []string
 
-// In returns the environment of a name; all for "".
+// In returns the set of one environment, or all environments if name is "".
 func In(name string) Environments {
 	if name == "" {
 		return nil

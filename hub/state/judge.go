@@ -117,7 +117,7 @@ func (e *environment) resolve(c *cluster, target int) {
 	}
 }
 
-// had reports whether a folder had a digest in any known commit.
+// had reports whether a folder had a digest in any known commit, or after an edit.
 func (e *environment) had(key, digest string) bool {
 	return e.wanted.Recorded(key, digest) || slices.Contains(e.byHand[key], digest)
 }
@@ -218,8 +218,8 @@ func (e *environment) rejudge(c *cluster, now time.Time, changes *Changes) {
 // unreadCommit is a reported commit or digest that the hub does not know. A reconciler may be
 // faster than a hub, so the hub may be about to read it.
 type unreadCommit struct {
-	// when it was reported first, by the hub's clock, in milliseconds: one cluster's clock must not
-	// end the grace time of all
+	// when it was first reported, by the hub's clock, in milliseconds: one cluster's clock must not
+	// end the grace time of all clusters
 	first int64
 	// clusters are the waiting clusters: an assignment on them is progressing because of it.
 	clusters map[*cluster]struct{}

@@ -53,7 +53,7 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	return changes, Outcome{Unknown: slices.Compact(unknown)}
 }
 
-// observation is a report that is taken.
+// observation is a report during its application.
 type observation struct {
 	*Report
 	at, received time.Time
@@ -162,8 +162,8 @@ func (f *Fleet) Quiet(r *Report) bool {
 	return listed
 }
 
-// elsewhere reports whether an environment has the cluster of a report that its reporter may not
-// report about.
+// elsewhere reports whether a report is about a cluster that is also in an environment that its
+// reporter may not report about.
 func (f *Fleet) elsewhere(r *Report) bool {
 	for name, e := range f.environments {
 		if !r.Environments.Has(name) && e.byClust[r.Cluster] != nil {
@@ -260,7 +260,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	said := unique.Make(it.origin())
 	is.from, is.fromAt = o.from(p, said)
 	if is.reported == ReportedOK {
-		is.message = none // it names the commit, mostly
+		is.message = none // it usually only names the commit
 	}
 	if !it.Since.IsZero() {
 		is.since = it.Since.UnixMilli()
@@ -269,7 +269,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	if known {
 		is.ran = unique.Make(digest)
 	}
-	if !known || is.digest != none { // a digest may be one that another folder has
+	if !known || is.digest != none { // another folder may have the same digest
 		e.note(e.said(c, target, &is), o.received.UnixMilli())
 	}
 	if o.old() {

@@ -34,7 +34,8 @@ type Report struct {
 	Items []Item
 }
 
-// longest is how long the texts of a report, and names, may be: a database has indexes of them.
+// longest limits the bytes of names and of the texts of a report, because databases have indexes of
+// them.
 const longest = 2000
 
 // storable reports whether a database can keep texts, and find them.
@@ -77,7 +78,7 @@ type Item struct {
 	// Applied is the commit that was applied last, if that is not Commit. It is Unknown if the
 	// reconciler does not name it.
 	Applied string
-	// Before is the commit that was applied, and ok, until Commit began to be.
+	// Before is the commit that was applied, and ok, until the reconciler began to apply Commit.
 	Before  string
 	State   Reported
 	Message string
@@ -192,7 +193,8 @@ type Contact struct {
 	Conflict    time.Time
 }
 
-// conflictHolds is how long two clusters of one name are a problem after they last took turns.
+// conflictHolds is how long a conflict of two clusters with one name lasts after they last took
+// turns.
 const conflictHolds = time.Hour
 
 // Problem explains why the known state of a cluster may belong to another one. It returns "" if
@@ -285,7 +287,7 @@ func (s *State) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Parse returns the state of a name.
+// Parse returns the state with a name.
 func Parse(name string) (State, error) {
 	for i, n := range names {
 		if n == name {

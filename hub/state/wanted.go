@@ -13,18 +13,18 @@ import (
 // commits.
 type Wanted struct {
 	Environment string
-	// Repository, Branch and Path are where the tree is. Mirrors are other URLs from which clusters
-	// may pull it.
+	// Repository, Branch and Path are the location of the tree. Mirrors are other URLs from which
+	// clusters may pull it.
 	Repository, Branch, Path string
 	Mirrors                  []string `json:",omitempty"`
 	// StaleAfter is the maximum age of a cluster's last contact, by the platform's policy; 0 means
 	// the hub's own limit.
 	StaleAfter time.Duration
-	// Min and MaxFailed are how much of a rollout must be healthy, by the platform's policy.
+	// Min and MaxFailed define which part of a rollout must be healthy, by the platform's policy.
 	Min       string
 	MaxFailed int
 	Older     bool     // there are commits before those below
-	Commits   []Commit // newest first; Folders and Clusters are as the first of them has them
+	Commits   []Commit // newest first; the first one has these Folders and Clusters
 	Folders   []Folder // sorted by name
 	// Clusters are the clusters that the platform lists, sorted by name.
 	Clusters []Cluster
@@ -60,7 +60,7 @@ type Effect struct {
 	Emptied     int `json:"emptied"` // clusters that are left without assignments
 }
 
-// Ring is a ring with the commits that it was compiled from.
+// Ring is a ring with the commits from which it was compiled.
 type Ring struct {
 	Name string `json:"name,omitempty"`
 	Base string `json:"base"` // S
@@ -249,7 +249,7 @@ func bounded(text string) string {
 	return fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", start, len(text), sha256.Sum256([]byte(text)))
 }
 
-// Same reports whether two are about the same commit of the same branch, by the same policy, with the
+// Same reports whether two Wanted have the same commit of the same branch, the same policy and the
 // same edits.
 func (w *Wanted) Same(other *Wanted) bool {
 	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path &&

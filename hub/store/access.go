@@ -62,7 +62,8 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool,
 	return n > 0, err
 }
 
-// RevokeOthers ends all tokens of a cluster for an environment, or for all, but one.
+// RevokeOthers ends the tokens of a cluster for one environment, except one token. If environment
+// is "", it ends the tokens for all environments.
 func (s *Store) RevokeOthers(ctx context.Context, cluster, environment, but string, at time.Time) error {
 	_, err := s.revoke(ctx, at, `role = 'cluster' AND cluster = ? AND environment = ? AND id <> ?`,
 		cluster, environment, but)
@@ -82,8 +83,8 @@ func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...
 	return n, s.problem(err)
 }
 
-// EndedTokens returns the ids of tokens that were ended after a number, and the number to ask
-// with the next time.
+// EndedTokens returns the ids of tokens that were ended after a number, and the number for the next
+// call.
 func (s *Store) EndedTokens(ctx context.Context, after int64) (ids []string, number int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT number FROM token_ended`).Scan(&number)
 	if err == nil && number != after {
@@ -92,7 +93,7 @@ func (s *Store) EndedTokens(ctx context.Context, after int64) (ids []string, num
 	return ids, number, s.problem(err)
 }
 
-// UseTokens notes when tokens were last used.
+// UseTokens records when tokens were last used.
 func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error {
 	if len(ids) == 0 {
 		return nil
@@ -142,7 +143,7 @@ func (s *Store) Events(ctx context.Context, before int64, most int) ([]api.Event
 func (s *Store) EndSession(ctx context.Context, id string, now, until time.Time) (first bool, err error) {
 	n, err := s.exec(ctx, s.db, `INSERT INTO ended_session (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
 		id, until.UnixMilli())
-	if err == nil { // others that would not hold any more
+	if err == nil { // remove the ended ones that are no longer valid anyway
 		_, err = s.exec(ctx, s.db, `DELETE FROM ended_session WHERE until < ?`, now.Add(-time.Hour).UnixMilli())
 	}
 	return err == nil && n > 0, s.problem(err)

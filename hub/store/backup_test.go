@@ -26,7 +26,7 @@ func served(t *testing.T) (*hub.Hub, string) {
 	return run(t, hubtest.Open(t, name), func(err error) { t.Error(err) }), name
 }
 
-// number reports a number, each later than the one before, and another state each time.
+// number sends a report with a number. Each has a later time and a different state.
 func number(h *hub.Hub, n int) error {
 	item := state.Item{Assignment: "prod/edge/hello-main", Commit: "c3", State: state.ReportedFailed, Message: strconv.Itoa(n)}
 	if n%2 == 0 {
@@ -36,8 +36,8 @@ func number(h *hub.Hub, n int) error {
 	return err
 }
 
-// TestBackup copies a database while a cluster reports, and after that: a hub on a copy answers as
-// the one on the database.
+// TestBackup copies a database while a cluster reports, and afterwards. A hub on a copy gives the
+// same answers as the hub on the database.
 func TestBackup(t *testing.T) {
 	h, _ := served(t)
 	dir := t.TempDir()

@@ -32,7 +32,7 @@ func Numbered(in fs.FS) (numbers []int, err error) {
 	return numbers, err
 }
 
-// Room lets a SQLite database have so many pages more than it has.
+// Room limits a SQLite database to so many more pages than it has.
 func (s *Store) Room(pages int) error {
 	var has int
 	if err := s.db.QueryRow(`PRAGMA page_count`).Scan(&has); err != nil {

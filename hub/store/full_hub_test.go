@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestFullHub has a hub whose database may have no more pages.
+// TestFullHub checks a hub whose database may not grow any more.
 func TestFullHub(t *testing.T) {
 	t.Parallel()
 	name := hubtest.SQLite(t)()
@@ -37,7 +37,7 @@ func TestFullHub(t *testing.T) {
 	})
 }
 
-// TestSlowFullDisk has hubs whose database is on a file system that is full.
+// TestSlowFullDisk checks hubs whose database is on a full file system.
 func TestSlowFullDisk(t *testing.T) {
 	isolated.Slow(t, "needs PostgreSQL, and root to mount a file system")
 	for _, c := range []struct {

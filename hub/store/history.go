@@ -20,7 +20,7 @@ import (
 // these. Class is the folder of a cluster type, or of one of its classes.
 type Filter struct {
 	state.Filter
-	Since, Until time.Time // zero for any; the latter is not included
+	Since, Until time.Time // zero for any; Until is not included
 	Before       int64     // only lower numbers; 0 means all
 }
 
@@ -47,17 +47,17 @@ func textAt(column, of string) string {
 	return "COALESCE((SELECT p.text FROM term p WHERE p.id = " + lastAt(column, of) + "), '')"
 }
 
-// ofTransition is the condition on a row y of folder_history that the folder of transition h had it
-// then, or before.
+// ofTransition is the SQL condition that row y of folder_history is about the folder of transition
+// h, at that time or before.
 const ofTransition = "y.environment = h.environment AND y.folder = h.folder AND y.at <= h.at"
 
-// condition is a condition on transition h as SQL.
+// condition is an SQL condition on transition h.
 type condition struct {
 	sql  string
 	args []any
 }
 
-// conditions are some that all hold.
+// conditions are SQL conditions that must all hold.
 type conditions []condition
 
 func (c conditions) String() string {
@@ -99,7 +99,7 @@ func (s *Store) idsOf(ctx context.Context, f state.Filter) (ids map[string]int64
 	return ids, true, nil
 }
 
-// inStates is the condition that the state in a column is one that a filter names.
+// inStates returns the condition that a column has one of some states.
 func inStates(column string, states []state.State) condition {
 	var in []string
 	for _, st := range states {
@@ -172,7 +172,7 @@ func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
 	return all
 }
 
-// longEnough is how long an answer is looked for before the part of it that was found is given.
+// longEnough is how long a search may take before it returns the rows found so far.
 const longEnough = 2 * time.Second
 
 // inPart is how many changes are read at once if no index covers the filter.

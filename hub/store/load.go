@@ -103,7 +103,7 @@ func (s *Store) environments(ctx context.Context, on querier) ([]string, error) 
 	return column[string](ctx, s, on, `SELECT environment FROM wanted ORDER BY position`)
 }
 
-// inPage is how many rows are read at once.
+// inPage is how many rows a page has.
 const inPage = 20_000
 
 // assignments reads rows in pages. For each page it reads the ids first, and then the unknown
@@ -150,7 +150,7 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 	}
 }
 
-// texts reads the texts of rows that are not known.
+// texts reads the unknown texts of rows.
 func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int64]string) error {
 	var lacking []any
 	for i := range page {

@@ -50,8 +50,8 @@ func TestSlowPostgres(t *testing.T) {
 
 const sums = "testdata/migrations.sum"
 
-// Databases have had the migrations of earlier hubs: a file of them is never changed, and their
-// numbers have no gap.
+// Databases already have the migrations of earlier hubs. Their files must not change, and their
+// numbers must not have a gap.
 func TestMigrations(t *testing.T) {
 	golden, err := os.ReadFile(sums)
 	if err != nil {

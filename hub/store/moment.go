@@ -34,7 +34,7 @@ var ErrPlace = errors.New("nothing is known of the environment")
 // part is a part of a moment that is read at once: a workload in an environment, or a cluster in
 // it.
 type part struct {
-	environment, workload string // the latter is "" for any
+	environment, workload string // workload is "" for any
 	environmentID         int64
 }
 
@@ -57,7 +57,7 @@ func (s *Store) moment(ctx context.Context, f state.Filter, at time.Time) (*mome
 	return &moment{s, f, at.UnixMilli(), ids, map[int64]map[string]folder{}, time.Now()}, nil
 }
 
-// late reports whether an answer has taken long enough, and the rest is left to the next one.
+// late reports whether a search has taken long enough, so that the next page must return the rest.
 func (m *moment) late() bool { return time.Since(m.began) >= longEnough }
 
 // parts returns all parts of the list from a place on.
@@ -138,7 +138,7 @@ func distinctOf(column, table, where string) string {
 		" > d.id) FROM d WHERE d.id IS NOT NULL) "
 }
 
-// distinct returns the values that a column of transition has, sorted.
+// distinct returns the distinct values of a column of transition, sorted.
 func (s *Store) distinct(ctx context.Context, column, where string, args ...any) (all []term, err error) {
 	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t term
@@ -220,7 +220,7 @@ func (m *moment) place(ctx context.Context, p part) error {
 		p.environmentID, p.environmentID, p.environmentID, m.at, p.environmentID, m.at)
 }
 
-// count counts a part by state.
+// count counts the assignments of a part by state.
 func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err error) {
 	from, args, where := m.last(p)
 	err = m.rows(ctx, m.read, func(r *sql.Rows) error {

@@ -35,8 +35,8 @@ func ReleasesOf(w *state.Wanted) []api.Release {
 	return out
 }
 
-// committed returns Committed of a ring that something else was in before, given the time of
-// the commit.
+// committed returns the Committed of a release, given the ring's content before and after it, and
+// the time of the commit.
 func committed(at time.Time, was, is *state.Ring) time.Time {
 	var newest time.Time
 	back := is.Base == was.Base && is.OwnTime.Before(was.OwnTime)
@@ -75,7 +75,8 @@ func ReadAt(now time.Time, before, w *state.Wanted) []api.Release {
 	return out
 }
 
-// inOrder lets the times of releases, the newest first, be in their order: git has whole seconds.
+// inOrder adjusts the times of releases to their order, the newest first, because git has whole
+// seconds.
 func inOrder(releases []api.Release) {
 	for i := len(releases) - 2; i >= 0; i-- {
 		r, older := &releases[i], &releases[i+1]
@@ -114,13 +115,13 @@ func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time
 	return t.note(ctx, "failed", "revision = ?", environment, ring, at, commit)
 }
 
-// Restore notes of all releases of a ring that failed earlier that all of the ring is ok again; the
-// first time counts. It returns how many they are.
+// Restore records, for all earlier failed releases of a ring, that all of the ring is ok again.
+// Only the first time counts. It returns the number of these releases.
 func (t *Tx) Restore(ctx context.Context, environment, ring string, at time.Time) (int, error) {
 	return t.note(ctx, "restored", "failed < ?", environment, ring, at, at.UnixMilli())
 }
 
-// note sets a column of releases of a ring that fulfil a condition and have no value in it.
+// note sets a column of a ring's releases that match a condition and do not have a value in it.
 func (t *Tx) note(
 	ctx context.Context, column, condition, environment, ring string, at time.Time, of any,
 ) (int, error) {
@@ -129,7 +130,7 @@ func (t *Tx) note(
 	return int(n), t.store.problem(err)
 }
 
-// ReleasePosition is the position of a release among all, the newest first.
+// ReleasePosition is the position of a release in the list, the newest first.
 type ReleasePosition struct {
 	At                        int64 // in milliseconds
 	Environment, Ring, Commit string

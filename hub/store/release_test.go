@@ -30,7 +30,7 @@ func TestReleasesOf(t *testing.T) {
 	}}
 	for older, want := range map[bool][]string{
 		false: {"6 canary A", "4 canary B", "3 wide A", "2 canary A", "1 canary 0"},
-		true:  {"6 canary A", "4 canary B", "3 wide A", "2 canary A"}, // the first one that is known may be about anything
+		true:  {"6 canary A", "4 canary B", "3 wide A", "2 canary A"}, // the first known commit may be about anything
 	} {
 		w.Older = older
 		var got []string

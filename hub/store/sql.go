@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib" // and the driver pgx
 )
 
-// inOrder returns a text as it is sorted: by bytes, as SQLite and Go do it.
+// inOrder returns an SQL expression that sorts a text by bytes, as SQLite and Go do.
 func (s *Store) inOrder(text string) string {
 	if s.postgres {
 		return text + ` COLLATE "C"`
@@ -23,8 +23,8 @@ func (s *Store) inOrder(text string) string {
 	return text
 }
 
-// query returns a query as the database writes its parameters. No text in a query has a
-// question mark.
+// query returns a query with the parameters in the database's form. The texts in a query must not
+// have question marks.
 func (s *Store) query(q string) string {
 	if !s.postgres {
 		return q
@@ -115,7 +115,7 @@ func (m milliseconds) Scan(value any) error {
 // storable reports whether a database can store a text. PostgreSQL accepts no others.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
-// storableOf returns the texts that the database can keep.
+// storableOf returns the texts that the database can store.
 func storableOf(texts []string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return !storable(text) })
 }
@@ -126,7 +126,7 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// atOnce is how many rows are in one statement.
+// atOnce limits the rows of a statement.
 const atOnce = 1000
 
 // list returns rows of so many values as SQL. All values of a column must have the same type. For
@@ -163,7 +163,7 @@ func values[T any](of []T) []any {
 	return out
 }
 
-// isOneOf is the condition that a column has one of some values, as SQL.
+// isOneOf returns the SQL condition that a column has one of some values.
 func isOneOf[T any](s *Store, column string, of []T) (string, []any) {
 	values := values(of)
 	switch len(values) {
@@ -230,11 +230,11 @@ func (s *Store) each(ctx context.Context, on querier, before, after string, widt
 	return nil
 }
 
-// terms are the ids of texts, as far as they are known.
+// terms caches the ids of texts.
 type terms struct {
 	mu      sync.Mutex
 	known   map[string]int64
-	cleared int64 // how often texts had been removed when these were read
+	cleared int64 // how often texts had been removed when the ids were read
 }
 
 // The limits of the texts in memory, because there may be any number of messages.

@@ -200,7 +200,7 @@ func (s *Store) Number(ctx context.Context) (number int64, err error) {
 //go:embed migrations
 var migrations embed.FS
 
-// migrate runs the migrations that the database has not had, each in a transaction.
+// migrate runs the migrations that the database lacks, each in a transaction.
 func (s *Store) migrate(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (s *Store) begin(ctx context.Context) error {
 
 func (s *Store) migration(ctx context.Context, m migration) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
-		if s.postgres { // another hub may be at it
+		if s.postgres { // another hub may be running it
 			if _, err := tx.ExecContext(ctx, `LOCK TABLE migration IN EXCLUSIVE MODE`); err != nil {
 				return err
 			}
@@ -340,8 +340,8 @@ func durable(file string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// probed is how many bytes Probe writes: 16 pages of SQLite, and some of PostgreSQL. With less room, a
-// report would be refused right after one byte could be written.
+// probed is how many bytes Probe writes: 16 pages of SQLite, and some of PostgreSQL. If it wrote
+// less, a report might still not fit.
 const probed = 64 << 10
 
 // Probe writes some data that needs space, and removes it. It returns an error if the data cannot

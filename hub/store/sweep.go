@@ -87,7 +87,7 @@ WHERE x.part = p.id AND x.at < (SELECT MAX(y.at) FROM tally y WHERE y.part = p.i
 	return n == most, err
 }
 
-// cleanEvery is how often unused texts are looked for: that reads everything.
+// cleanEvery is how often a hub looks for unused texts, which reads everything.
 const cleanEvery = 24 * time.Hour
 
 // Clean removes texts that no row uses any more, once a day. Several hubs may call it.
@@ -163,7 +163,7 @@ func (s *Store) unused(ctx context.Context, until int64) (unused []int64, err er
 	return unused, err
 }
 
-// named adds the ids that rows name.
+// named adds the ids in the columns of some rows.
 func (s *Store) named(ctx context.Context, on querier, table string, columns []string, used *bits,
 	where string, args ...any) error {
 	ids := make([]int64, len(columns))

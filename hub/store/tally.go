@@ -21,8 +21,8 @@ type openPart struct {
 	tally state.Tally
 }
 
-// Tally writes the counts that differ from the last ones, by whichever hub: they hold from now
-// on.
+// Tally writes the counts that differ from the last ones, no matter which hub wrote those. They are
+// valid from now on.
 func (t *Tx) Tally(ctx context.Context, now time.Time, counts map[state.Part]state.Tally) error {
 	if err := t.tally(ctx, now.UnixMilli(), counts); err != nil {
 		return t.store.problem(err)

@@ -84,7 +84,7 @@ func (t *Tx) next() int64 {
 	return t.last
 }
 
-// onConflict replaces all but the key of a row.
+// onConflict returns the SQL that replaces all columns of a row except the key.
 func onConflict(key, columns string) string {
 	var sets []string
 	for _, c := range strings.Split(columns, ", ") {
@@ -269,7 +269,7 @@ type assignmentChange struct {
 // place identifies an assignment on a cluster.
 func (c *assignmentChange) place() [3]string { return [3]string{c.Environment, c.Cluster, c.Target} }
 
-// changesAtOnce is how many changes are in memory as they are written.
+// changesAtOnce limits the changes in memory during a write.
 const changesAtOnce = 10_000
 
 // Changes writes changes: the present rows, and a transition for each change of a state or of the
