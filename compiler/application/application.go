@@ -39,7 +39,7 @@ import (
 type Request struct {
 	// Dir is the application's folder.
 	Dir string
-	// Environments are the names of those to project; none means all.
+	// Environments are the names of the environments to project; nil means all.
 	Environments []string
 	// Store is as in compiler.Request.
 	Store string
@@ -60,8 +60,7 @@ type Request struct {
 
 // Application is one that was projected.
 type Application struct {
-	// Model is nil if it is not known what the application is: its output stays as it
-	// is.
+	// Model is nil if the application is unknown; then its output stays unchanged.
 	Model   *model.Application
 	Targets []Target // sorted by environment, then name
 	// Diagnostics have positions, and are sorted by them.
@@ -69,7 +68,7 @@ type Application struct {
 
 	request Request
 	source  source
-	rings   map[string]string // of the targets, where a ring is projected
+	rings   map[string]string // of the targets, if a ring is projected
 }
 
 // Failed reports whether there are errors.
@@ -79,7 +78,7 @@ func (a *Application) Failed() bool { return diag.Errors(a.Diagnostics) }
 type Target struct {
 	*model.ApplicationTarget
 	Failed bool
-	// Files are the files of its folder, sorted; none if it failed.
+	// Files are the files of its folder, sorted. They are nil if the target failed.
 	Files []backends.File
 	// Values are the composed values.
 	Values model.Value
@@ -180,7 +179,7 @@ func (p *projector) chooses(app *model.Application) error {
 	return nil
 }
 
-// UnknownEnvironmentError says that the application has no such environment.
+// UnknownEnvironmentError reports an environment that the application does not have.
 type UnknownEnvironmentError struct {
 	Name  string
 	Known []string
@@ -239,8 +238,8 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	return ds, nil
 }
 
-// encrypted notes the objects that SOPS has encrypted, which whatever applies the tree has to
-// decrypt, and reports what nothing can decrypt.
+// encrypted reports the objects that SOPS has encrypted, because the program that applies
+// the tree must decrypt them. It also reports objects that nothing can decrypt.
 func encrypted(objects []model.Projected) (ds []diag.Diagnostic) {
 	var names []string
 	for _, o := range kubernetes.Items(objects) {
@@ -261,8 +260,8 @@ func encrypted(objects []model.Projected) (ds []diag.Diagnostic) {
 	return ds
 }
 
-// files returns the folder of a target: manifests.yaml, where there are manifests,
-// and the kustomization.yaml that lists it. The objects are as they were rendered.
+// files returns the files of a target's folder: manifests.yaml, if there are manifests, and
+// the kustomization.yaml that lists it. The objects are unchanged since they were rendered.
 func files(objects []model.Projected) ([]backends.File, error) {
 	var listed []string
 	var out []backends.File

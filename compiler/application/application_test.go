@@ -116,7 +116,7 @@ func everything(t testing.TB, dir string) folder {
 	return f
 }
 
-// equal compares what is in two folders.
+// equal compares the content of two folders.
 func equal(t testing.TB, what string, got, want folder) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want.with(got))) {
@@ -136,7 +136,7 @@ func write(t testing.TB, dir, to string, environments ...string) (map[string]*tr
 	return changes, lines(a.Diagnostics)
 }
 
-// written is write where there is nothing to say.
+// written calls write and expects no diagnostics.
 func written(t testing.TB, dir, to string, environments ...string) map[string]*tree.Changes {
 	t.Helper()
 	changes, said := write(t, dir, to, environments...)

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 )
 
-// Each of 200 targets has its own values and those above it; one that changes is
-// the only one that is written.
+// Each of 200 targets has its own values and those above it. If one changes, only that one
+// is written.
 func TestManyTargets(t *testing.T) {
 	t.Parallel()
 	app := many(50, "1", "dev", "test", "stage", "prod")
@@ -41,8 +41,8 @@ func TestManyTargets(t *testing.T) {
 	}
 }
 
-// Benchmark200Targets projects 200 targets of one chart, rendered in process, and
-// writes nothing.
+// Benchmark200Targets projects 200 targets of one chart, rendered in process, and does not
+// write the output.
 func Benchmark200Targets(b *testing.B) {
 	dir := many(50, "1", "dev", "test", "stage", "prod").in(b)
 	for b.Loop() {

@@ -83,8 +83,8 @@ var failing = []struct {
 	},
 }
 
-// A target with an error keeps its last good folder, or has none if there never was
-// one, and the others are written; strictly, nothing is. The error says where.
+// A target with an error keeps its last good folder, or has none if there never was one.
+// The others are written; with Strict, nothing is written. The error has a position.
 func TestErrors(t *testing.T) {
 	now := shop.with(folder{"chart/values.yaml": "chart: new\n"})
 	dir := now.in(t)

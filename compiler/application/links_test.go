@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/application"
 )
 
-// The folder of a target, of an environment or of all may be a link to another of
-// the application. One that leads elsewhere is an error, and what was written stays.
+// The folder of a target, of an environment or of all may be a link to another folder of
+// the application. A link that leads elsewhere is an error, and the output stays unchanged.
 func TestLinkedFolders(t *testing.T) {
 	elsewhere := t.TempDir()
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 // elsewhere is shop with its chart in a registry.
 var elsewhere = shop.with(folder{"kalypso.yaml": "name: shop\nmanifests:\n  helm: {oci: \"oci://charts.example.test/shop\", version: 1.x}\n"})
 
-// pin locks the chart of elsewhere, vendors it, and returns the file that holds it.
+// pin locks the chart of elsewhere, vendors it, and returns the file with it.
 func pin(t *testing.T, dir, version string) string {
 	t.Helper()
 	text := strings.ReplaceAll(chart, "version: 1.0.0", "version: "+version)

@@ -20,7 +20,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// childEnv holds the child that the test binary is instead of testing.
+// childEnv is the variable with the child that the test binary runs instead of tests.
 const childEnv = "KALYPSO_TEST_PROJECT"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ type child struct {
 
 // kill is when a process kills itself, as kill -9 does.
 type kill struct {
-	Rendering bool // when it first asks for a worker
+	Rendering bool // when it first needs a worker
 	// Journal is a file, instead of Rendering: once it is there, the process has begun
 	// to change its output.
 	Journal string

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Wherever a write is killed, every file is whole, old or new, nobody else's is
-// touched, and the next run finishes what was begun.
+// Wherever a write is killed, every file is whole, old or new. Foreign files do not change,
+// and the next run finishes the write.
 func TestKilledWriteIsFinished(t *testing.T) {
 	t.Parallel()
 	e := edit{
@@ -99,8 +99,9 @@ func (e edit) killed(t *testing.T, k kill) bool {
 	return killed
 }
 
-// Processes that write two versions of an application to one folder at once leave
-// each environment as one of them has it, whole, and in a state that goes on.
+// If several processes write two versions of an application to one folder at once, each
+// environment has the whole output of one of them. The next write can continue from that
+// state.
 func TestProcessesAtOnce(t *testing.T) {
 	t.Parallel()
 	one, two := many(4, "1", "dev", "prod").in(t), many(4, "2", "dev", "prod").with(folder{"environments/dev/two/values.yaml": ""}).in(t)

@@ -38,7 +38,7 @@ func (a *Application) ringsOf(environment string, rings []model.Ring) (map[strin
 		}
 	}
 	if len(targets) == 0 {
-		return nil, nil // which is reported, and no matter of rings
+		return nil, nil // the error is already reported, and is not about rings
 	}
 	eval := expr.New(expr.In(a.request.Workers))
 	of, ds := schedule.Rings(environment, rings, targets, eval.Satisfies)

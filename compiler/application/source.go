@@ -105,7 +105,7 @@ func (s *source) digest(environment string) model.Digest {
 	return model.Digest(fmt.Sprintf("%x", h.Sum(nil)))
 }
 
-// at gives diagnostics a site.
+// at adds a site to diagnostics.
 func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 	for i := range ds {
 		ds[i] = ds[i].At(ref, "")
@@ -116,8 +116,9 @@ func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 // badFolderError reports that a folder is too large to read, or breaks another bound.
 type badFolderError struct{ error }
 
-// enters reports whether a folder of an application matters: with overlays all do,
-// because they can refer to any, and beside a chart there may be anything.
+// enters reports whether a folder of an application matters. With overlays, all folders do,
+// because overlays can refer to any folder. With a chart, other folders may have anything
+// and do not matter.
 func enters(app *model.Application, folder string) bool {
 	h := app.Manifests.Helm
 	if h == nil {

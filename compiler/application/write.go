@@ -103,9 +103,10 @@ func (a *Application) write(ctx context.Context, environment string, o Output) (
 	return dir.Write(ctx, a.Tree(environment, nil), options)
 }
 
-// Tree returns the tree of an environment that was projected, each target in the place
-// of a cluster type. A target that failed keeps its last good folder, and what is of a
-// different ring from is projected stays as it is, by the previous record, or nil.
+// Tree returns the tree of a projected environment, each target in the place of a cluster
+// type. A failed target keeps its last good folder. If only one ring is projected, the
+// targets of other rings stay unchanged, according to the previous record, which may be
+// nil.
 func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree {
 	t := &tree.Tree{}
 	for i := range a.Targets {
@@ -135,7 +136,8 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 	return t
 }
 
-// Options say whose tree that of an environment is.
+// Options returns the options of the tree of an environment, such as its source and its
+// ring.
 func (a *Application) Options(environment string) tree.Options {
 	of := a.request.Source
 	if of == nil {

@@ -28,7 +28,7 @@ func ofTarget(name string) []string {
 	return []string{name + "/kustomization.yaml", name + "/manifests.yaml"}
 }
 
-// A target that is gone takes its folder with it, as far as kalypso wrote it.
+// When a target is removed, its folder is removed as well, except for foreign files.
 func TestGoneTargetsArePruned(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -86,8 +86,8 @@ func TestGoneTargetsArePruned(t *testing.T) {
 	}
 }
 
-// A folder that another application writes, and an environment that it has there,
-// are left alone.
+// A folder that another application writes does not change, and neither does an environment
+// that it has there.
 func TestOtherApplicationsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir, out := shop.in(t), t.TempDir()

@@ -24,7 +24,8 @@ type Status string
 const (
 	Passed Status = "passed"
 	Failed Status = "failed"
-	// Empty is a test that matches no assignment, and does not say how many it wants.
+	// Empty is the status of a test that matches no assignment and does not expect a number
+	// of them.
 	Empty Status = "empty"
 	// Unknown is the status of a test without failures whose result is uncertain, because
 	// some of its assignments failed or because the test itself has errors.
@@ -42,7 +43,7 @@ type Result struct {
 	Failures    []Failure `json:"failures"`
 }
 
-// Failure is one thing that a test asserts and that does not hold.
+// Failure is an assertion of a test that does not hold.
 type Failure struct {
 	Message     string           `json:"message"`
 	Path        string           `json:"path"`
@@ -60,7 +61,7 @@ type Report struct {
 	Diagnostics []diag.Diagnostic
 }
 
-// Run runs those of the tests of a build that wants returns true for.
+// Run runs the tests of a build for which wants returns true.
 func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (*Report, error) {
 	all := query.InOrder(b)
 	environments := make([]*environment, len(all))
@@ -92,7 +93,7 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 type environment struct {
 	*engine.Environment
 	tests []*test
-	names []string // of all its tests that are wanted, and of those that do not concern it
+	names []string // of all its wanted tests, and of tests that do not concern it
 }
 
 // test is a test in an environment.
@@ -207,8 +208,8 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 	return out
 }
 
-// withoutAssignments returns why none of the build's environments has assignments, as diagnostics
-// follow from it; "" if one has some.
+// withoutAssignments returns the reason why no environment of the build has assignments, as
+// the path from which diagnostics follow. It returns "" if an environment has some.
 func withoutAssignments(b *compiler.Build) string {
 	because := ""
 	for _, e := range b.Environments {

@@ -64,7 +64,7 @@ func (t *test) written(i int, path string) model.Ref {
 	return target
 }
 
-// asked is a test that wants something of the values of a tuple.
+// asked is a test that checks the values of a tuple.
 type asked struct {
 	test *test
 	ids  []string // of assignments
@@ -131,7 +131,7 @@ func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, 
 			a.test.ds = append(a.test.ds, d.For(a.ids...))
 		}
 	}
-	alike := map[string][]*model.Cluster{} // those that fail alike, by the paths
+	alike := map[string][]*model.Cluster{} // clusters with the same failures, by the paths
 	for _, c := range own {
 		if paths := strings.Join(h.BrokenOn(a.test.Values, g, c.ValuesOf(a.target)), "\n"); paths != "" {
 			alike[paths] = append(alike[paths], c)

@@ -1,12 +1,12 @@
-// Package compare computes the effects of a change of outputs on clusters: which
-// deployment targets a cluster gets, loses or has changed, and which values in which
-// objects differ.
+// Package compare computes the effects of a change of outputs on clusters: the deployment
+// targets that each cluster gets, loses or has changed, and the differing values of
+// objects.
 //
-// The folders of two outputs come in, each with the git id of its content and a way to read it.
-// Package effect finds the pairs of a deployment target and a cluster that differ, and only the
-// folders of these pairs are read. A Report goes out, in which equal changes of many pairs are
-// one group. Nothing in a file makes a comparison fail: text that is not YAML, or YAML that
-// cannot be compared by values, is compared as text.
+// Its input is the folders of two outputs, each with the git id of its content and a
+// function to read it. Package effect finds the differing pairs of a deployment target and
+// a cluster, and only the folders of these pairs are read. Its output is a Report, in which
+// equal changes of many pairs are one group. No file makes a comparison fail. Text that is
+// not YAML is compared as text, and so is YAML that cannot be compared by values.
 package compare
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Folder is one folder of an output: that of an assignment, a cluster type's own files,
-// or what a cluster pulls.
+// Folder is one folder of an output. It belongs to an assignment, or has a cluster type's
+// own files, or the entry that a cluster pulls.
 type Folder struct {
 	Environment string
 	ClusterType string // or a class of one; "" for an entry of a cluster
@@ -38,13 +38,14 @@ type Folder struct {
 	// Backend is the name of the backend that made an assignment's folder, or a cluster type's
 	// own files; "" if that is not known.
 	Backend string
-	// Info describes an assignment's folder; nil if nothing is known of it but its files.
+	// Info describes an assignment's folder. It is nil if only the files of the folder are
+	// known.
 	Info *backends.Folder
 	// Tree is git's id of the folder's files. Folders with equal ids are equal,
 	// and neither is read.
 	Tree tree.ID
-	// Files returns the folder's files by path in it, in any order. It is called by any
-	// goroutine, and what it returns is kept for as long as folders are compared.
+	// Files returns the folder's files by path in it, in any order. Any goroutine may call
+	// it, and its result is kept for as long as folders are compared.
 	Files func() ([]backends.File, error)
 }
 
@@ -79,14 +80,13 @@ func Sort(folders []Folder) {
 	slices.SortFunc(folders, func(a, b Folder) int { return order(&a, &b) })
 }
 
-// Compare compares two outputs, each sorted by environment, cluster type,
-// assignment and cluster, without duplicates. It reads up to GOMAXPROCS pairs of folders at
-// once, and what it returns does not depend on how many. It fails where a folder
-// cannot be read, with the error of the first one, or where an output is not
-// sorted.
+// Compare compares two outputs, each sorted by environment, cluster type, assignment and
+// cluster, without duplicates. It reads up to GOMAXPROCS pairs of folders at once; the
+// result does not depend on their number. It fails with the error of the first folder that
+// cannot be read, or if an output is not sorted.
 //
-// created reports whether the objects of added pairs are counted, whose folders are read for
-// that.
+// created reports whether the objects of added pairs are counted. Compare must read their
+// folders for that.
 func Compare(before, after []Folder, created bool) (*Report, error) {
 	return (&comparison{created: created}).compare(before, after)
 }
@@ -116,8 +116,8 @@ func (c *comparison) compare(before, after []Folder) (*Report, error) {
 // the jobs that read the differing folders.
 type comparison struct {
 	// created makes the comparison read the folders of added pairs and count their objects.
-	// targets says that an application wrote the outputs: each cluster type is a target, and
-	// its own files are deployed.
+	// targets reports that an application wrote the outputs: each cluster type is a target,
+	// and its own files are deployed.
 	created, targets bool
 	// same has how many assignments folders have that are equal on both sides and are not
 	// listed.
@@ -140,7 +140,7 @@ type reads struct {
 // mostRead is how many folders are remembered.
 const mostRead = 500
 
-// of returns the files of a folder by path; none of a nil folder.
+// of returns the files of a folder by path. It returns nil for a nil folder.
 func (r *reads) of(f *Folder) (map[string]backends.File, error) {
 	if f == nil {
 		return nil, nil
@@ -187,8 +187,8 @@ type job struct {
 	found *changes
 	// attributed are the deployment targets whose values differ, of own files and of entries.
 	attributed map[string]bool
-	// variables are the names of values of single clusters by their paths: "" for one that
-	// says what another one does.
+	// variables are the names of values of single clusters by their paths. The name is ""
+	// if another variable has the same meaning.
 	variables map[string]string
 	// assigned are the deployment targets of own files on either side.
 	assigned map[string]bool
@@ -252,8 +252,9 @@ type entryChange struct {
 	from, to      string // the folders that are followed
 }
 
-// entries adds jobs for the entries of clusters that differ, except where nothing differs but the
-// name of the folder that many clusters follow.
+// entries adds jobs for the differing entries of clusters. If several entries have the same
+// change, and only the name of the folder that they follow differs, entries adds no job for
+// them.
 func (c *comparison) entries(e *environmentEffect) error {
 	counts := map[entryChange]int{}
 	before := make([]*Folder, len(e.after.clusters))

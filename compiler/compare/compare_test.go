@@ -21,7 +21,7 @@ func fileOf(p, content string) backends.File {
 	return backends.File{Path: p, Data: []byte(data), Executable: executable}
 }
 
-// folder is a folder with files given as path, content, path, content.
+// folder is a folder with the given files: path, content, path, content.
 func folder(environment, clusterType, assignment string, files ...string) Folder {
 	blobs := map[string]tree.Blob{}
 	var list []backends.File
@@ -34,7 +34,7 @@ func folder(environment, clusterType, assignment string, files ...string) Folder
 		Files: func() ([]backends.File, error) { return list, nil }}
 }
 
-// filesOf are files given as path, content, path, content.
+// filesOf are the given files: path, content, path, content.
 func filesOf(files ...string) map[string]backends.File {
 	all := map[string]backends.File{}
 	for i := 0; i < len(files); i += 2 {
@@ -43,7 +43,7 @@ func filesOf(files ...string) map[string]backends.File {
 	return all
 }
 
-// told is a change in a line.
+// told returns a change as a line.
 func told(c *Change) string {
 	s := string(c.Kind) + " " + c.File
 	if c.Object != nil {
@@ -189,8 +189,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// FuzzFiles checks that nothing fails, that a difference is always told, that a
-// report can be written, and that exchanging the sides exchanges from and to.
+// FuzzFiles checks that nothing fails, that every difference is reported, and that a report
+// can be written. It also checks that exchanging the sides exchanges from and to.
 func FuzzFiles(f *testing.F) {
 	for _, text := range hostileYAML {
 		if len(text) < 1000 {

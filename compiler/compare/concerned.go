@@ -102,7 +102,7 @@ type valueAt struct {
 }
 
 // takes reports whether an attributed change changes the values of a deployment target. It
-// notes the names of the values. all caches the answers of folders.
+// records the names of the values. all caches the answers of folders.
 func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
 	found := j.attributed[f.Assignment]
 	b, knows := known()[f.Backend].(backends.Dividing)

@@ -84,7 +84,8 @@ func (r *Report) describe(c *comparison) {
 	}
 }
 
-// within returns the JSON that a JSON string holds; the string itself where it holds none.
+// within returns the JSON inside a JSON string, or the string itself if its text is not
+// JSON.
 func within(text json.RawMessage) json.RawMessage {
 	var s string
 	if json.Unmarshal(text, &s) != nil || !json.Valid([]byte(s)) {
@@ -93,7 +94,8 @@ func within(text json.RawMessage) json.RawMessage {
 	return json.RawMessage(s)
 }
 
-// first returns the name of the first cluster of an entry; "" if none is listed.
+// first returns the name of the first cluster of an entry. It returns "" if no clusters are
+// listed.
 func first(e *Entry) string {
 	least := ""
 	for _, s := range e.sets {
@@ -104,8 +106,8 @@ func first(e *Entry) string {
 	return least
 }
 
-// Names returns the names of the entry's clusters, sorted; none where the cluster type lists
-// none.
+// Names returns the names of the entry's clusters, sorted. It returns nil if the cluster
+// type lists none.
 func (e *Entry) Names() []string { return namesIn(e.sets) }
 
 func namesIn(sets []*clusterSet) []string {
@@ -176,8 +178,8 @@ func (r *Report) findRenames(c *comparison) {
 	}
 }
 
-// refer sets the lists of clusters: names where there are few, and references to sets where
-// there are many.
+// refer sets the lists of clusters: names if there are few, and references to sets if there
+// are many.
 func (r *Report) refer() {
 	list := func(sets []*clusterSet) []string {
 		count := 0

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// differ collects how the values of a document differ. Exchanging the documents
-// exchanges From and To, and changes nothing else but the order of changes.
+// differ collects the differing values of a document. If the documents are exchanged, From
+// and To are exchanged, and otherwise only the order of changes differs.
 type differ struct {
 	found []Change
 	most  int // changes to collect
-	// within says that the document is a string in another.
+	// within reports that the document is a string in another.
 	within bool
 }
 
@@ -62,8 +62,8 @@ func document(text string) bool {
 	return strings.Contains(text, "\n") || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
-// embedded compares strings that are YAML documents themselves, as a ConfigMap holds
-// them, and reports whether it found the differences. A document embedded in such a
+// embedded compares strings that are YAML documents themselves, such as those in a
+// ConfigMap. It reports whether it found the differences. A document embedded in such a
 // document is compared as a string.
 func (d *differ) embedded(path string, a, b *value) bool {
 	if d.within || a.kind != text || b.kind != text || !document(a.text) && !document(b.text) {
@@ -86,9 +86,9 @@ func (d *differ) embedded(path string, a, b *value) bool {
 	return len(e.found) > 0
 }
 
-// lists compares elements by their names, where all have one. Else elements that
-// stayed at their places are compared by place, and if any moved, the lists are
-// compared as bags.
+// lists compares elements by their names, if all elements have one. Otherwise it compares
+// elements that stayed at their places by place. If any element moved, it compares the
+// lists as bags.
 func (d *differ) lists(path string, a, b *value) {
 	if equal(a, b) {
 		return
@@ -245,8 +245,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// pathName returns a name as a path has it: as it is, or quoted where it has
-// characters that would be read as the path's own.
+// pathName returns a name in the form that it has in a path. A name is quoted if it has
+// characters with a meaning in paths.
 func pathName(s string) string {
 	for _, r := range s {
 		if r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {

@@ -83,8 +83,8 @@ func readAll(environments []environment) ([]Folder, error) {
 	return out, nil
 }
 
-// RecordsIn returns the records that the environments of an output have, by environment, as
-// far as they can be read. It fails where ReadDir does.
+// RecordsIn returns the readable records of the environments of an output, by environment.
+// It fails in the same cases as ReadDir.
 func RecordsIn(dir string) (map[string]*tree.Record, error) {
 	environments, err := findEnvironments(dir)
 	if err != nil {
@@ -279,7 +279,7 @@ func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFol
 }
 
 // clusters returns the clusters that pull the folders of their cluster types, by the
-// record: those that have no entry.
+// record: the clusters without an entry.
 func (e environment) clusters(found []diskFolder) []Folder {
 	if e.record == nil {
 		return nil
@@ -303,8 +303,8 @@ func (e environment) clusters(found []diskFolder) []Folder {
 	return out
 }
 
-// clusterType returns the record of a cluster type, which may be empty: the
-// folders say enough without it.
+// clusterType returns the record of a cluster type. It may be empty, because the folders
+// have enough information without it.
 func (e environment) clusterType(name string) *tree.ClusterTypeRecord {
 	if e.record != nil {
 		if ct, err := e.record.ClusterType(name); err == nil && ct != nil {
@@ -344,10 +344,10 @@ func executables(files map[string]tree.Blob) map[string]bool {
 type diskFolder struct {
 	Folder
 	dir string
-	// executable are the paths of files that are executable by the record, for
-	// systems that do not tell.
+	// executable are the paths of files that are executable according to the record, for
+	// systems without executable bits.
 	executable map[string]bool
-	// own says that of the folders in dir only those in below count.
+	// own reports that only the folders in below count, of the folders in dir.
 	own   bool
 	below map[string]bool
 	// listed are the files that count, by path in dir; nil if all do.
@@ -361,7 +361,7 @@ type keptEntries struct {
 	files map[tree.ID][]backends.File // not written to
 }
 
-// of returns the files of an entry with an id, which read reads if they are not known.
+// of returns the files of an entry with an id. If they are not known, read reads them.
 func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]backends.File, error) {
 	k.mu.Lock()
 	files, known := k.files[id]

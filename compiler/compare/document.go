@@ -43,8 +43,8 @@ func identities(docs []value) []identity {
 	return out
 }
 
-// compareDocuments compares two YAML streams. The changes are in the order of
-// the documents of the first, then of those that only the second has.
+// compareDocuments compares two YAML streams. The changes have the order of the documents
+// of the first stream, followed by documents that only the second has.
 func compareDocuments(before, after []value) []Change {
 	ib, ia := identities(before), identities(after)
 	several := slices.Contains(ib, identity{number: 1}) || slices.Contains(ia, identity{number: 1})
@@ -83,7 +83,7 @@ func compareDocuments(before, after []value) []Change {
 	return out
 }
 
-// digestPath is the annotation with the digest of the values that an object holds.
+// digestPath is the annotation with the digest of an object's values.
 const digestPath = `metadata.annotations["kalypso.io/values"]`
 
 // withoutDigest leaves out the change of a digest if its object changed too. A digest

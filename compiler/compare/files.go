@@ -19,11 +19,12 @@ import (
 // changes are the changes of one folder.
 type changes struct {
 	list []Change
-	// namespace is the namespace of the folder, where it says which and it did not change.
+	// namespace is the namespace of the folder, if the folder has one and it did not
+	// change.
 	namespace string
 	// of are the only clusters that changes are for; nil if they are for all.
 	of map[string]bool
-	// detail says that no change does anything by itself on clusters.
+	// detail reports that no change does anything by itself on clusters.
 	detail bool
 }
 
@@ -31,8 +32,9 @@ type changes struct {
 // more is compared as text.
 const mostChanges = 1000
 
-// memo has the changes of files that were compared before, by their contents: entries of
-// clusters that go from one class to another are alike. nil keeps nothing.
+// memo has the changes of files that were compared before, by their contents. It helps
+// because the entries of clusters that move from one class to another are alike. A nil memo
+// does not keep anything.
 type memo map[digest][]Change
 
 // mostKept is how many changes a memo keeps.
@@ -58,7 +60,7 @@ func (m memo) compareFile(name string, a, b []byte) []Change {
 	return slices.Clone(found)
 }
 
-// compareFiles compares the files of two folders, given by path.
+// compareFiles compares the files of two folders, which it gets by path.
 func compareFiles(before, after map[string]backends.File, compared memo) *changes {
 	c := &changes{namespace: namespaceOf(after)}
 	if !sameNamespaces(before, after) && namespaceOf(before) != c.namespace {
@@ -98,7 +100,7 @@ func isYAML(name string) bool {
 	return false
 }
 
-// compareFile compares the contents of a file, which differ.
+// compareFile compares the two contents of a file, which differ.
 func compareFile(name string, a, b []byte) []Change {
 	if isYAML(name) {
 		before, err1 := parseYAML(a)
@@ -134,7 +136,7 @@ func modeOf(f backends.File) json.RawMessage {
 	return json.RawMessage(`"100644"`)
 }
 
-// wholeFile reports what a file that was added or removed holds.
+// wholeFile reports the content of a file that was added or removed.
 func wholeFile(name string, data []byte, kind Kind) []Change {
 	if isYAML(name) {
 		docs, err := parseYAML(data)
@@ -189,5 +191,5 @@ func lines(a, b []byte) string {
 
 func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }
 
-// notShown stands for content that is not text, or too long.
+// notShown replaces content that is not text, or is too long.
 func notShown(n int) string { return fmt.Sprintf("(%d bytes)", n) }

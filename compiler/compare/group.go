@@ -20,8 +20,8 @@ type groups map[digest]*group
 // group is a change, and the jobs whose folders have it.
 type group struct {
 	in of // folders of this kind
-	// concrete is the change as it is in one of the folders, and general what it
-	// is in all of them.
+	// concrete is the change in one of the folders, and general is the common form of the
+	// change in all of them.
 	concrete, general Change
 	// varies has the parts of it, as parts numbers them, that are not the same in all of
 	// them.
@@ -124,7 +124,7 @@ func (g groups) add(number int, j *job) {
 	}
 }
 
-// digestOf is the digest of a change, in which names are marked.
+// digestOf returns the digest of a change with marked names.
 func digestOf(c Change, in of) digest {
 	h := sha256.New()
 	var o Object
@@ -140,7 +140,7 @@ func digestOf(c Change, in of) digest {
 }
 
 // list returns the groups in the order of a report. clustersOf returns the names of the
-// clusters on which the folder of a job differs; nil if none are listed.
+// clusters on which the folder of a job differs, or nil if none are listed.
 func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 	type item struct {
 		Group
@@ -211,7 +211,7 @@ func idOf(f *Folder) string {
 	return plain.ID()
 }
 
-// sortText tells groups apart that look alike in a line.
+// sortText distinguishes groups that look alike in a line.
 func sortText(g *Group) string {
 	b, err := json.Marshal(g)
 	if err != nil {

@@ -82,14 +82,14 @@ func countObjects(before, after map[string]backends.File, was, is *Folder) objec
 	return o
 }
 
-// stays reports whether what the job's cluster runs stays there although it is no longer
+// stays reports whether the job's cluster keeps its deployments although it is no longer
 // listed.
 func (j *job) stays() bool {
 	b := known()[j.before.Backend]
 	return b != nil && !b.Traits().DeletesUnlisted
 }
 
-// outlives reports whether an object stays on the cluster when its assignment goes.
+// outlives reports whether an object stays on the cluster when its assignment is removed.
 func outlives(f *Folder, id object) bool {
 	if f.Info == nil {
 		return false

@@ -156,8 +156,8 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// mirrored checks that exchanging the outputs exchanges what was added and
-// removed, and before and after.
+// mirrored checks that exchanging the outputs exchanges additions and removals, and before
+// and after.
 func mirrored(t *testing.T, before, after []compare.Folder) {
 	t.Helper()
 	a, b := report(t, before, after), report(t, after, before)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A mark stands for a name. Nothing else in a change has the byte that it begins
-// with: JSON and paths escape it, and a file that has it is no text.
+// A mark replaces a name. It begins with a byte that nothing else in a change has: JSON and
+// paths escape that byte, and a file with it is not text.
 const mark = '\x00'
 
 // shown are the marks as a report has them.
@@ -19,7 +19,7 @@ var shown = strings.NewReplacer("\x00e", "<environment>", "\x00c", "<clusterType
 
 func display(c Change) Change { return c.replaced(shown) }
 
-// replaced returns a change in which words are replaced.
+// replaced returns a change with replaced words.
 func (c Change) replaced(words *strings.Replacer) Change {
 	c = c.clone()
 	c.File, c.Path, c.Diff = words.Replace(c.File), words.Replace(c.Path), words.Replace(c.Diff)
@@ -37,8 +37,8 @@ func (c Change) replaced(words *strings.Replacer) Change {
 // particular are the names that are particular to a folder, with their marks,
 // the longest first.
 type particular struct {
-	// names are looked for in paths and in the names of objects, values in
-	// values: there only those that no other word is likely to be.
+	// names are searched in paths and in the names of objects, values in values. In values,
+	// only names count that are unlikely to be other words.
 	names, values []name
 }
 
@@ -64,7 +64,7 @@ func namesOf(f *Folder, namespace string) particular {
 		values: in(slices.Clone(values)...)}
 }
 
-// generalize returns a change in which names are marked.
+// generalize returns a change with marks instead of names.
 func (p particular) generalize(c Change) Change {
 	c = c.clone()
 	c.File, c.Path, c.Diff = markNames(c.File, p.names, false), markNames(c.Path, p.names, false),
@@ -81,8 +81,8 @@ func (p particular) generalize(c Change) Change {
 	return c
 }
 
-// markNames replaces names that stand for themselves, not within a word. In
-// JSON it does so within strings only.
+// markNames replaces names that are whole words, not parts of a word. In JSON it does so
+// only in strings.
 func markNames(s string, names []name, isJSON bool) string {
 	if !slices.ContainsFunc(names, func(n name) bool { return strings.Contains(s, n.text) }) {
 		return s
@@ -126,7 +126,7 @@ func leading(s string, names []name) (name, bool) {
 	return name{}, false
 }
 
-// isWord reports whether a byte belongs to a word: letters and digits, and what is not
+// isWord reports whether a byte belongs to a word: a letter, a digit, or a byte that is not
 // ASCII.
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80

@@ -18,11 +18,10 @@ type Contents interface {
 	Blob(id tree.ID) ([]byte, error)
 }
 
-// Records compares two recorded outputs of one environment, each of them may be nil.
-// Cluster types whose folders have the same id on both sides are left out of the
-// report, and of those that differ only the assignments that do are read. With
-// targets, each cluster type is a target of an application. It may fail as Compare
-// does.
+// Records compares two recorded outputs of one environment. Either of them may be nil.
+// Cluster types whose folders have the same id on both sides are not in the report. Of
+// other cluster types, it reads only the differing assignments. With targets, each cluster
+// type is a target of an application. Records may fail as Compare does.
 func Records(before, after *tree.Record, contents Contents, targets bool) (*Report, error) {
 	sides := [2]*recorded{{record: before}, {record: after}}
 	moved, err := movedBetween(before, after)
@@ -54,7 +53,7 @@ type recorded struct {
 }
 
 // movedBetween returns the folders that clusters leave or join from one record to the
-// other: these are compared with other folders, even where they are the same in both.
+// other. These are compared with other folders, even if they are the same in both records.
 func movedBetween(before, after *tree.Record) (map[string]bool, error) {
 	out := map[string]bool{}
 	was, err := before.Followers(nil)
@@ -114,8 +113,8 @@ func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[stri
 	return s.addClusters(other, contents)
 }
 
-// addClusters lists the clusters, where anything differs from another record. Those that
-// have an entry follow what that says.
+// addClusters lists the clusters, if anything differs from another record. Clusters with an
+// entry follow the folder in the entry.
 func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 	if other != nil && other.Tree == s.record.Tree && slices.EqualFunc(other.ClusterTypes, s.record.ClusterTypes,
 		func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {

@@ -13,7 +13,7 @@ import (
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Removed, Added and Changed are the pairs that differ, those alike together, sorted by
+	// Removed, Added and Changed are the differing pairs, similar ones together, sorted by
 	// environment, cluster type and deployment target.
 	Removed []Entry `json:"removed"`
 	Added   []Entry `json:"added"`
@@ -25,8 +25,8 @@ type Report struct {
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
 	// Clusters are the listed clusters, or nil.
 	Clusters *Clusters `json:"clusters,omitempty"`
-	// ClusterSets has the names of clusters that lists of clusters refer to as #1, #2 and so
-	// on. A list has the names themselves where there are at most inlineClusters of them.
+	// ClusterSets has the names of clusters to which lists of clusters refer as #1, #2 and
+	// so on. A list with at most inlineClusters names has the names themselves.
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 	// Counts are the counts of each cluster type, sorted by environment and name.
 	Counts []Counts `json:"counts"`
@@ -34,7 +34,7 @@ type Report struct {
 	// cluster types, most first, then by text.
 	Groups []Group `json:"groups"`
 	// Objects count the objects that are created, updated and deleted on all clusters, by
-	// kind. Those of added pairs are counted only where their folders were read.
+	// kind. Objects of added pairs are counted only if their folders were read.
 	Objects Objects `json:"objects"`
 	// LeftOut are the ids of assignments that are in neither output, since errors hide them.
 	LeftOut []string `json:"leftOut,omitempty"`
@@ -98,9 +98,9 @@ type Entry struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
 	DeploymentTarget string `json:"deploymentTarget"` // the full name
-	// Clusters are the names, sorted, or references to ClusterSets; nil if the cluster
-	// type lists none. Count is how many of them no other entry of the deployment target
-	// counts, and 1 where none are listed.
+	// Clusters are the names, sorted, or references to ClusterSets. They are nil if the
+	// cluster type lists none. Count is the number of these clusters that no other entry of
+	// the deployment target counts. It is 1 if none are listed.
 	Clusters []string `json:"clusters,omitempty"`
 	Count    int      `json:"count"`
 	// The losses of each of the clusters: namespaces, the number of
@@ -138,7 +138,7 @@ func (e *Entry) ID() string {
 	return strings.TrimSuffix(e.Environment+"/"+e.ClusterType+"/"+e.DeploymentTarget, "/")
 }
 
-// clusterSet are names of clusters, sorted, which several entries share.
+// clusterSet is a set of names of clusters, sorted, which several entries share.
 type clusterSet struct {
 	names []string
 	ref   string // in ClusterSets, or ""
@@ -146,7 +146,7 @@ type clusterSet struct {
 
 // Clusters are the listed clusters that a change concerns.
 type Clusters struct {
-	// Concerned is how many there are on which something differs.
+	// Concerned is the number of clusters on which something differs.
 	Concerned int `json:"concerned"`
 	// Emptied are the ids, <environment>/<name>, of clusters that stay listed and lose their
 	// last assignment, sorted.
@@ -156,7 +156,7 @@ type Clusters struct {
 	Unlisted []string `json:"unlisted"`
 	Listed   []string `json:"listed"`
 	// Moved are the clusters that follow another folder of their environment than before,
-	// those alike together: a detail of how the output stores classes.
+	// similar ones together. This is a detail of how the output stores classes.
 	Moved     []Move `json:"moved"`
 	Unchanged int    `json:"unchanged"` // the others
 }
@@ -203,24 +203,24 @@ type Counts struct {
 	Own string `json:"own,omitempty"`
 	// Clusters are how many of its clusters are listed.
 	Clusters int `json:"clusters,omitempty"`
-	// Lists says that it lists clusters, before or after.
+	// Lists reports that it lists clusters, before or after.
 	Lists bool `json:"-"`
-	// detail says that its own files differ only in text for people.
+	// detail reports that its own files differ only in text for people.
 	detail bool
 }
 
-// Group is a difference of files, and where it is. A part of the change that is the
-// same in all of them except their names has <environment>, <clusterType>,
-// <deploymentTarget> and <namespace> for these.
+// Group is a difference of files, with its places. If a part of the change differs between
+// the places only in names, it has <environment>, <clusterType>, <deploymentTarget> and
+// <namespace> instead of the names.
 type Group struct {
 	Change
 	Assignments  []string `json:"assignments"`  // ids, sorted as outputs are
 	ClusterTypes []string `json:"clusterTypes"` // ids, sorted as outputs are
-	// Clusters are the ids of those whose entries have the change.
+	// Clusters are the ids of the clusters whose entries have the change.
 	Clusters []string `json:"clusters,omitempty"`
 	// Count is how many pairs have it, each cluster of an assignment for itself.
 	Count int `json:"count,omitempty"`
-	// Detail says that the change does nothing by itself on clusters.
+	// Detail reports that the change does nothing by itself on clusters.
 	Detail bool `json:"detail,omitempty"`
 
 	jobs  []int
@@ -233,17 +233,16 @@ type Change struct {
 	File string `json:"file"` // path in the folder
 	// Object is the object in the YAML document, if it is a Kubernetes object.
 	Object *Object `json:"object,omitempty"`
-	// Document is the number, from 1, of a YAML document among those of the file that are
-	// not objects; 0 if there are not several of them.
+	// Document is the number, from 1, of a YAML document among the documents of the file
+	// that are not objects. It is 0 if the file does not have several of them.
 	Document int `json:"document,omitempty"`
-	// Path is where in the document the value is, such as
-	// spec.containers[name=app].args[0]; "" for all of it. [] stands for an
-	// element of a list, wherever it is in it. A path in a YAML document that is a
-	// string of another follows a #, as in data["app.yaml"]#log.level.
+	// Path is the place of the value in the document, such as
+	// spec.containers[name=app].args[0]; "" for the whole document. [] is an element of a
+	// list, at any place in it. A path in a YAML document that is a string of another
+	// follows a #, as in data["app.yaml"]#log.level.
 	Path string `json:"path,omitempty"`
-	// From and To are the values before and after; From is absent where something was
-	// added, To where it was removed, and both for a Text. Files that are not YAML are
-	// strings.
+	// From and To are the values before and after. From is absent if something was added,
+	// To if it was removed, and both for a Text. Files that are not YAML are strings.
 	From json.RawMessage `json:"from,omitempty"`
 	To   json.RawMessage `json:"to,omitempty"`
 	// Diff is how the lines of a Text differ, as hunks of a unified diff.
@@ -262,12 +261,12 @@ const (
 	Removed   Kind = "removed"
 	Changed   Kind = "changed"
 	Reordered Kind = "reordered" // the same elements of a list in another order
-	// Text is a change of lines: in a file that is not YAML, or where what differs is not
-	// a value, such as a comment.
+	// Text is a change of lines in a file that is not YAML. It is also a change of
+	// something that is not a value, such as a comment.
 	Text Kind = "text"
-	// Mode says that a file became executable, or is no longer: From and To are the modes
-	// that git has for it, "100644" and "100755". An executable file that was added or
-	// removed has this change beside the change of its content.
+	// Mode reports that a file became executable, or is no longer executable. From and To
+	// are git's modes for it, "100644" and "100755". An executable file that was added or
+	// removed has this change in addition to the change of its content.
 	Mode Kind = "mode"
 )
 
@@ -312,7 +311,7 @@ const (
 	unchanged outcome = "unchanged"
 )
 
-// clone returns a change that shares nothing that is written to.
+// clone returns a copy of a change. The copy shares nothing that anybody changes.
 func (c Change) clone() Change {
 	if c.Object != nil {
 		o := *c.Object

@@ -93,9 +93,10 @@ func (c *comparison) add(r *Report, e *environmentEffect) {
 	out.clusters()
 }
 
-// OfEffect returns the report on an effect without reading files: the removed and added pairs,
-// the pairs whose namespace is replaced, as Changed, and the emptied clusters. It leaves out
-// other changed pairs, since only files show the values of single clusters, and cluster types.
+// OfEffect returns the report on an effect without reading files. It has the removed and
+// added pairs, the pairs whose namespace is replaced, as Changed, and the emptied clusters.
+// It omits other changed pairs, since only files show the values of single clusters, and
+// cluster types.
 func OfEffect(environment string, e *effect.Effect) *Report {
 	r := newReport()
 	if e == nil {
@@ -133,7 +134,7 @@ func (out *result) count(clusterType string) *Counts {
 	return out.counts[clusterType]
 }
 
-// pair counts a pair of the effect, whose job has the number n, or -1.
+// pair counts a pair of the effect. Its job has the number n, or n is -1.
 func (out *result) pair(p *effect.Pair, n int) {
 	var j *job
 	if n >= 0 {
@@ -204,7 +205,8 @@ func kindOf(p *effect.Pair) Kind {
 	return Changed
 }
 
-// ends returns the entry with a key, which is a new one the first time.
+// ends returns the entry with a key. If the map has no such entry, ends adds the given
+// entry.
 func ends(in map[string]*Entry, key string, entry *Entry) *Entry {
 	if in[key] == nil {
 		in[key] = entry
@@ -254,8 +256,8 @@ func (out *result) attribute(n int, folder string, names []string) {
 	}
 }
 
-// add adds an entry of clusters that have other values by the job with the number n, which
-// counts for some of them.
+// add adds an entry of clusters that have other values because of job n. The entry counts
+// count of these clusters.
 func (out *result) add(clusterType, target string, n int, set *clusterSet, count int) {
 	out.changed = append(out.changed, &Entry{Environment: out.name, ClusterType: clusterType,
 		DeploymentTarget: target, Count: count, kind: Changed, sets: []*clusterSet{set}, jobs: []int{n}})

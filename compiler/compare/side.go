@@ -47,7 +47,7 @@ func environmentsIn(sides [2]map[string]*side) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// effect returns the side as package effect takes it.
+// effect returns the side in the form that package effect needs.
 func (s *side) effect() *effect.Side {
 	out := &effect.Side{Folders: map[string]int{}, Clusters: make([]effect.Cluster, len(s.clusters))}
 	for _, f := range s.own {

@@ -19,15 +19,16 @@ import (
 type TextOptions struct {
 	// Stat writes only how many assignments of each cluster type differ.
 	Stat bool
-	// Wide writes details too: which clusters follow another folder, and changes that do
-	// nothing by themselves on clusters.
+	// Wide also writes details: the clusters that follow another folder, and changes that
+	// do nothing by themselves on clusters.
 	Wide bool
-	// Color marks what was added, removed and changed with the colours of an ANSI
-	// terminal, beside their signs.
+	// Color marks added, removed and changed text with the colours of an ANSI terminal, in
+	// addition to their signs.
 	Color bool
 	// All names every assignment and cluster of a line, and not only the first three.
 	All bool
-	// Environments are in the order in which they are written; without it, by name.
+	// Environments are the environments in the order of the output. Without it, they are
+	// sorted by name.
 	Environments []string
 	// Unit is the word for a folder of an assignment; "" for assignment.
 	Unit string
@@ -181,7 +182,7 @@ func (t *textWriter) clusters(sign byte, what string, ids []string) {
 	t.some(ids)
 }
 
-// moves writes which clusters follow another folder.
+// moves writes the clusters that follow another folder.
 func (t *textWriter) moves(c *Clusters) {
 	if c == nil || !t.Wide {
 		return
@@ -194,10 +195,10 @@ func (t *textWriter) moves(c *Clusters) {
 	}
 }
 
-// Summary returns the counts of a report in a line, such as "3 added, 73
-// changed, 1 removed, 926 unchanged". They are of pairs of a deployment target and a cluster.
-// Cluster types whose own files differ follow them where there are any, and the clusters that
-// the change concerns, where clusters are listed.
+// Summary returns the counts of a report in a line, such as "3 added, 73 changed, 1
+// removed, 926 unchanged". They count pairs of a deployment target and a cluster. If there
+// are cluster types whose own files differ, they follow. If clusters are listed, the number
+// of affected clusters follows as well.
 func Summary(r *Report) string {
 	a, ct := r.Assignments, r.ClusterTypes
 	s := fmt.Sprintf("%d added, %d changed, %d removed, %d unchanged", r.Total.Added, r.Total.Changed,
@@ -352,7 +353,7 @@ func (t *textWriter) hunks(d string) {
 
 func isString(v json.RawMessage) bool { return len(v) > 0 && v[0] == '"' }
 
-// block returns a value as lines: a string as it is, everything else as YAML.
+// block returns a value as lines: a string unchanged, everything else as YAML.
 func block(v json.RawMessage) []byte {
 	var s string
 	if json.Unmarshal(v, &s) == nil && isString(v) {
@@ -364,8 +365,8 @@ func block(v json.RawMessage) []byte {
 	return v
 }
 
-// inline returns a value as text within a line, if it fits there. A string is quoted
-// where it could be read as something else.
+// inline returns a value as text within a line, if it fits there. A string is quoted if a
+// reader could take it for another value.
 func inline(v json.RawMessage) (string, bool) {
 	var s string
 	if v == nil || len(v) > mostInline || v[0] == '{' && len(v) > 2 {
@@ -423,7 +424,7 @@ func (t *textWriter) stat(r *Report) {
 		case c.Lists:
 			s += "\t" + counted(c.Clusters, "cluster", "clusters")
 		default:
-			s += "\t-" // nobody knows how many there are
+			s += "\t-" // the number of clusters is unknown
 		}
 		if own {
 			s += "\town files " + c.Own

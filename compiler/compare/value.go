@@ -40,7 +40,7 @@ const (
 	mostDepth = 100
 )
 
-// errNoValue says that a YAML document is not a tree of plain values.
+// errNoValue reports that a YAML document is not a tree of plain values.
 var errNoValue = errors.New("not a plain value")
 
 // parseYAML returns the documents of a YAML stream, without empty ones. It fails for a

@@ -50,7 +50,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written keeps nobody from using what it holds.
+// If a folder cannot be written, its content can still be used.
 func TestAloneWithoutFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o666); err != nil {

@@ -6,7 +6,6 @@
 // with one field per line, and the same bytes for the same content. Reading it gives
 // diagnostics with a line and a column for each thing that is wrong with it.
 //
-// A [Store] keeps content under its digest. Content is verified at each read, so that a
 // A [Store] keeps content under its digest. It verifies content at each read, so a user who
 // may write to a folder can remove content and cannot change it. A store reads two folders:
 // the platform's vendor folder and the machine's. The vendor folder comes first, and a
@@ -14,8 +13,9 @@
 // its first two digits. All methods are safe for concurrent use, and any number of
 // processes may use a folder at once. The folder locking in the machine's has the files of
 // [Store.Alone].
-// A [Library] is both as a build reads them. It never uses the network; diagnostics for
-// missing content have the command that fetches it.
+//
+// A [Library] is the lock and the store as a build reads them. It never uses the network.
+// Its diagnostics for missing content have the command that fetches it.
 //
 // [Update] updates both to the used sources. Pins stay unless they are to be renewed. Only
 // the [Fetcher], which package fetch implements, uses the network. A source that fails

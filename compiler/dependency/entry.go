@@ -63,7 +63,7 @@ func isPrintable(s string) bool {
 	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || !strconv.IsPrint(c) })
 }
 
-// asks are the fields of each kind that select the content.
+// asks are the fields of each kind of source that select the content.
 var asks = map[Kind][]string{
 	Git:    {"branch", "tag", "semver", "commit"},
 	Chart:  {"version"},

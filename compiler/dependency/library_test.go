@@ -24,7 +24,7 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// git is a source, and entry what it is pinned to if it is this text.
+// git is a source, and entry is its pin to this text.
 func git(name string) dependency.Source {
 	return dependency.Source{Kind: dependency.Git, URL: "https://git.example.test/" + name, Branch: "main"}
 }
@@ -65,8 +65,8 @@ func (p place) open(t testing.TB) *dependency.Library {
 	return l
 }
 
-// code returns the one code of diagnostics, or "". Each has a hint, and no site, which
-// callers add.
+// code returns the only code of diagnostics, or "". Each diagnostic has a hint. It has no
+// site, because callers add it.
 func code(t testing.TB, ds []diag.Diagnostic) diag.Code {
 	t.Helper()
 	if len(ds) == 0 {
@@ -214,8 +214,8 @@ func TestVendorComesFirst(t *testing.T) {
 	}
 }
 
-// A build that found content, or found none, goes on as it began: what comes and
-// goes meanwhile is for the next one.
+// If a build has found content, or a lack of it, it keeps that result. Later changes affect
+// the next build.
 func TestPinnedOnce(t *testing.T) {
 	t.Parallel()
 	there, gone := entry("there", "a"), entry("gone", "b")
@@ -312,8 +312,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A tree is the files of an archive; content that is not an archive is not to be had as
-// one, and says so.
+// A tree is the files of an archive. If the content is not an archive, Tree returns a
+// diagnostic.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	built, err := archive.Build(func(yield func(archive.Entry, error) bool) {

@@ -126,7 +126,7 @@ func TestWriteEqual(t *testing.T) {
 	}
 }
 
-// file is a lock with one source, whose fields these are.
+// file is a lock with one source, which has these fields.
 func file(fields string) string {
 	return "{\n\"apiVersion\": \"kalypso.io/v1alpha1\", \"kind\": \"Lock\",\n\"sources\": [\n{" + fields + "}\n]\n}\n"
 }
@@ -267,8 +267,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Whatever the file holds, nothing panics, what is wrong is positioned in it, and
-// what is read is written and read again as the same.
+// Whatever the file contains, nothing panics, and each error has a position in it. The
+// parsed lock stays the same when it is written and read again.
 func FuzzRead(f *testing.F) {
 	whole, err := NewLock(sample()).encode()
 	must(f, err)

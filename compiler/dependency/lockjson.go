@@ -22,7 +22,7 @@ type name struct {
 	offset int
 }
 
-// syntaxError is where JSON is not valid, and why.
+// syntaxError is an error in the syntax of JSON, with its place.
 type syntaxError struct {
 	offset  int
 	problem string

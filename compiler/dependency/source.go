@@ -19,8 +19,8 @@ const (
 	Module Kind = "module" // a CUE module
 )
 
-// Source is a dependency as it is written: where content comes from, and which revision.
-// Equal sources share one entry of the lock.
+// Source is a dependency as the platform's files name it: the place of its content, and the
+// revision. Equal sources share one entry of the lock.
 type Source struct {
 	Kind Kind `json:"kind"`
 	// URL is the address of a git repository or of a chart repository. For a chart or an
@@ -41,8 +41,8 @@ type Source struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// SourceOf returns the source of manifests. A package of a machine has none: the machine
-// fetches its files.
+// SourceOf returns the source of manifests. It returns false for a package of a machine,
+// which fetches its files itself.
 func SourceOf(m model.Manifests) (Source, bool) {
 	switch {
 	case m.Git != nil:

@@ -82,10 +82,10 @@ func (e *DamagedError) Error() string {
 // EnvDir is the environment variable with the machine's folder.
 const EnvDir = "KALYPSO_STORE_DIR"
 
-// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, else kalypso-store in the
-// user's cache folder. It is beside the cache of builds, which must have no other files, so
-// that no network is needed after `kalypso cache clean`. The error names the variable to
-// set where there is neither.
+// MachineDir returns the machine's folder: $KALYPSO_STORE_DIR, or else kalypso-store in the
+// user's cache folder. It is beside the cache of builds, which must have no other files. So
+// builds need no network after `kalypso cache clean`. If there is no such folder, the error
+// names the variable to set.
 func MachineDir() (string, error) {
 	if dir := os.Getenv(EnvDir); dir != "" {
 		return filepath.Abs(dir)

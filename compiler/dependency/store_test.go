@@ -30,7 +30,7 @@ func wantText(t *testing.T, s *Store, d Digest, want string) {
 	}
 }
 
-// files lists what is in a folder, sorted.
+// files lists the content of a folder, sorted.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	var out []string
@@ -120,7 +120,7 @@ func TestDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "a folder" {
-				return // Put cannot replace it, and says so
+				return // Put cannot replace it, and returns an error
 			}
 			putting(t, s, "text")
 			wantText(t, s, d, "text")
@@ -140,7 +140,7 @@ func TestPutWhereNothingCanBe(t *testing.T) {
 	}
 }
 
-// A file where a folder should be holds nothing, and hides nothing of the other.
+// A file in place of a folder has no content, and does not hide content of the other store.
 func TestFileInPlaceOfFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o666))
@@ -166,7 +166,7 @@ func TestReadOnly(t *testing.T) {
 		must(t, os.Chmod(filepath.Join(dir, algorithm), 0o777), os.Chmod(filepath.Dir(d.path(dir)), 0o777))
 	})
 	wantText(t, s, d, "text")
-	putting(t, s, "text") // which is there
+	putting(t, s, "text") // it exists already
 	if _, err := s.Put([]byte("other")); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), dir)) {
 		t.Error(err)
 	}
@@ -187,7 +187,7 @@ func TestMachineDir(t *testing.T) {
 	}
 }
 
-// Writers of the same content do not disturb each other or readers, who find all
+// Writers of the same content do not disturb each other or readers. Readers find all of it
 // or nothing.
 func TestConcurrent(t *testing.T) {
 	dir := t.TempDir()

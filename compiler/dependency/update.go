@@ -22,9 +22,9 @@ type Use struct {
 	// Also are further names for the choice of sources to update, such as the workload of a
 	// deployment target.
 	Also []string
-	// At is where the source is written.
+	// At are the places in the platform's files that name the source.
 	At []model.Position
-	// Reach is which servers it may be on.
+	// Reach is the set of servers on which the source may be.
 	Reach address.Reach
 }
 
@@ -69,7 +69,7 @@ const (
 type Result struct {
 	Entry
 	By     []string
-	At     []model.Position // where it is written, sorted
+	At     []model.Position // the places that name it, sorted
 	Status Status
 	// Before is the revision that the source was pinned to, or "".
 	Before string
@@ -80,8 +80,8 @@ type Result struct {
 // mostAtOnce is how many sources are fetched at once.
 const mostAtOnce = 4
 
-// Update locks the used sources, and writes kalypso.lock where it changes. The results are
-// sorted as in the lock. The error is for the lock and the context; errors of sources are
+// Update locks the used sources, and writes kalypso.lock if it changes. The results are
+// sorted as in the lock. The error is about the lock or the context; errors of sources are
 // in their results.
 func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	uses := merge(r.Uses)

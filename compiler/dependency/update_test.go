@@ -58,7 +58,7 @@ func (p *places) Fetch(_ context.Context, e dependency.Entry) ([]byte, error) {
 	return contentOf(e.URL, n), nil
 }
 
-// TestUpdate goes through the life of a lock.
+// TestUpdate follows a lock through several updates.
 func TestUpdate(t *testing.T) {
 	root, machine := t.TempDir(), t.TempDir()
 	p := &places{now: map[string]int{git("a").URL: 1, git("b").URL: 2}}
@@ -129,7 +129,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// A fetcher that gives something other than it says is found out.
+// A fetcher that returns content other than its entry names is detected.
 func TestLyingFetcher(t *testing.T) {
 	root := t.TempDir()
 	_, sources, err := dependency.Update(t.Context(), dependency.UpdateRequest{

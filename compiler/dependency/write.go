@@ -13,7 +13,7 @@ import (
 )
 
 // Put stores content in the machine's folder and returns its digest. Readers see all of it
-// or nothing, and a damaged file of that digest is replaced. Content over [MaxSize] and a
+// or nothing. A damaged file with that digest is replaced. Content over [MaxSize] and a
 // read-only folder are errors.
 func (s *Store) Put(data []byte) (Digest, error) {
 	if s.machine == "" {
@@ -46,9 +46,9 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 // Copied lists the changes of [Store.Copy].
 type Copied struct{ Added, Removed int }
 
-// Copy makes a folder have exactly the content of these digests: it adds missing files, and
-// then removes unlisted ones with names of content. Other files stay. Nothing is removed
-// where content is missing or damaged, or cannot be written.
+// Copy gives a folder exactly the content with these digests. It adds missing files, and
+// then removes unlisted files whose names are digests. Other files stay. It removes nothing
+// if content is missing or damaged, or cannot be written.
 func (s *Store) Copy(digests []Digest, dir string) (Copied, error) {
 	var done Copied
 	keep := map[string]bool{}

@@ -15,7 +15,7 @@ const (
 	BadName               Code = "K1106" // a name is not a DNS label
 	OneOf                 Code = "K1107" // exactly one of several fields must be given
 	Conflict              Code = "K1108" // two values of one field conflict
-	Incomplete            Code = "K1109" // which entities there are is not known
+	Incomplete            Code = "K1109" // the entities are not all known
 	NotConcrete           Code = "K1110" // a value is not concrete
 	Bytes                 Code = "K1111" // bytes cannot be a value
 	OpenReference         Code = "K1113" // a value refers to one that is not final
@@ -34,7 +34,7 @@ const (
 	BadWindow             Code = "K1209" // a window cannot be used
 	StopsNothing          Code = "K1210" // a gate can stop nothing
 	NeverMoves            Code = "K1211" // no commit can ever reach an environment
-	OwnBranch             Code = "K1212" // a tree would be kept where it is promoted from
+	OwnBranch             Code = "K1212" // a tree would be kept in the branch from which it is promoted
 	UnknownReference      Code = "K1301" // a reference to something that does not exist
 	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
 	ImpliedLabel          Code = "K1303" // a label is named like an implied key
@@ -55,7 +55,7 @@ const (
 	BadContract           Code = "K1402" // a contract is malformed
 	ExceptNothing         Code = "K1403" // except selects nothing or everything
 	BadPath               Code = "K1404" // a path cannot be read
-	SelectsNoMore         Code = "K1405" // a selector selects nothing any more
+	SelectsNoMore         Code = "K1405" // a selector no longer selects anything
 	NoContent             Code = "K1901" // an environment without content
 	SelectsNothing        Code = "K1902" // a selector selects nothing
 	Unassigned            Code = "K1903" // a deployment target without any assignment
@@ -71,9 +71,9 @@ const (
 	Unportable            Code = "K1913" // a name that not every file system can hold
 	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
 	NoEnvironments        Code = "K1915" // there are no environments
-	NoClusters            Code = "K1916" // a config is for single clusters, and none is listed
+	NoClusters            Code = "K1916" // a config is for single clusters, and no clusters are listed
 	WaitingClusters       Code = "K1917" // entries of clusters stay as they are because of errors
-	OtherClusterType      Code = "K1918" // a cluster goes to another cluster type
+	OtherClusterType      Code = "K1918" // a cluster moves to another cluster type
 	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
 	TreeMoved             Code = "K1920" // an environment's tree is kept elsewhere than before
 	OwnChangesSoak        Code = "K1921" // changes of own files soak in rings
@@ -111,7 +111,7 @@ const (
 	ReconcilerChange      Code = "K3010" // a reconciler changes while a folder is kept
 	NotLocked             Code = "K3011" // a source is not in kalypso.lock
 	MissingContent        Code = "K3012" // the store lacks content that kalypso.lock names
-	DamagedContent        Code = "K3013" // the store holds something other than kalypso.lock names
+	DamagedContent        Code = "K3013" // the store has something other than kalypso.lock names
 	BadSource             Code = "K3014" // the content of a source cannot be read, or is not to be trusted
 	Render                Code = "K3015" // a chart or an overlay cannot be rendered
 	Unstable              Code = "K3016" // two renders of one chart differ
@@ -121,7 +121,7 @@ const (
 	Template              Code = "K3020" // a template fails, or its output is not allowed
 	BadFile               Code = "K3021" // a file cannot be written
 	BadLock               Code = "K3022" // kalypso.lock cannot be read
-	NoBootstrap           Code = "K3023" // there is nothing that lets a cluster pull its folder
+	NoBootstrap           Code = "K3023" // nothing lets a cluster pull its folder
 	NoSecret              Code = "K3025" // a source gets no secret, and may need one
 	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
 	Bounds                Code = "K3027" // an assignment goes beyond its workspace
@@ -130,12 +130,12 @@ const (
 	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
-	IndexGoes             Code = "K3904" // assignments.yaml goes
+	IndexGoes             Code = "K3904" // assignments.yaml is removed
 	EnvironmentGone       Code = "K3905" // the output of an environment that is gone stays
 	Hook                  Code = "K3906" // a hook of a chart is applied as an ordinary object, or not at all
 	Unpinned              Code = "K3907" // something is not pinned where it should be
 	NoRestart             Code = "K3909" // restartOnConfigChange has no effect
-	RetainsObjects        Code = "K3911" // objects stay on the clusters when their assignment goes
+	RetainsObjects        Code = "K3911" // objects stay on the clusters when their assignment is removed
 	EncryptedObject       Code = "K3912" // an encrypted object is written as it is
 	ForeignFile           Code = "K4001" // a file that kalypso did not write blocks the output
 	ForeignRecord         Code = "K4002" // the folder belongs to another platform

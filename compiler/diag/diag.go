@@ -27,7 +27,7 @@ const (
 	Warning Severity = "warning"
 )
 
-// Diagnostic is one thing to tell the user.
+// Diagnostic is one message to the user.
 type Diagnostic struct {
 	Code     Code
 	Severity Severity
@@ -41,20 +41,20 @@ type Diagnostic struct {
 	// Sites are all the places that the user may want to look at, the most
 	// telling first.
 	Sites []Site
-	// Excerpt is the line that the first of them is in, where it is known.
+	// Excerpt is the line of the first site, if it is known.
 	Excerpt Excerpt
 	// Assignments that the diagnostic concerns, as
 	// <environment>/<clusterType>/<workload>-<target>, sorted.
 	Assignments []string
-	// Hint is the way out, where there is one to name.
+	// Hint describes how to fix the problem, if there is one way to name.
 	Hint string
-	// Because is whose errors the diagnostic may follow from: paths of entities, names of
-	// collections, for errors of any of their entities, or names of assignments. It follows
-	// from the first that has one.
+	// Because are the sources of errors from which the diagnostic may follow. They are
+	// paths of entities, names of collections, for errors of any of their entities, or
+	// names of assignments. The diagnostic follows from the first that has an error.
 	Because []string
-	// Environment is where the diagnostic arose; "" for the base.
+	// Environment is the environment of the diagnostic; "" for the base.
 	Environment string
-	// Suggestion is the way out as far as an editor can take it.
+	// Suggestion is the part of the fix that an editor can apply.
 	Suggestion Suggestion
 }
 
@@ -64,8 +64,8 @@ type Suggestion struct {
 	// Wrong is a misspelt word at one of the sites, or inside the text there. Right is the
 	// word that the author probably meant.
 	Wrong, Right string
-	// Mistake says that hardly anyone means Wrong: it is the name of a label or field that nothing has, or a
-	// value one edit away from Right.
+	// Mistake reports that Wrong is almost certainly a mistake: no label or field has that
+	// name, or the value is one edit away from Right.
 	Mistake bool
 	// ToDefaults is a value of a config, in its values, that could move to its defaults.
 	ToDefaults model.Ref
@@ -121,8 +121,8 @@ func (d Diagnostic) Hinting(hint string) Diagnostic {
 	return d
 }
 
-// Suggesting sets the way out of a misspelt word: the candidate that it was probably
-// meant to be, else which candidates there are.
+// Suggesting sets the fix for a misspelt word: the candidate that the author probably
+// meant, or else the list of candidates.
 func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 	d.Suggestion = Suggestion{}
 	if near := spelling.Meant(word, candidates); near != "" {
@@ -131,8 +131,9 @@ func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 	return d.Hinting(spelling.DidYouMean(word, candidates))
 }
 
-// EscalateMistakes returns the diagnostics with an error for each scheduling policy that selects nothing because of
-// a mistake. Builds leave it a warning, so that no typo stops a deployment of everything else.
+// EscalateMistakes returns the diagnostics with an error for each scheduling policy that
+// selects nothing because of a mistake. Builds report only a warning, so a typo does not
+// stop the deployment of everything else.
 func EscalateMistakes(ds []Diagnostic) []Diagnostic {
 	out := slices.Clone(ds)
 	for i, d := range out {
@@ -152,21 +153,20 @@ func (d Diagnostic) For(assignments ...string) Diagnostic {
 	return d
 }
 
-// Following sets whose errors the diagnostic may follow from; "" is nobody's.
+// Following sets the sources of errors from which the diagnostic may follow. It ignores "".
 func (d Diagnostic) Following(of ...string) Diagnostic {
 	d.Because = slices.DeleteFunc(of, func(of string) bool { return of == "" })
 	return d
 }
 
-// Passing reports whether what has these diagnostics may be something else the next
-// time with the same input, so that it is not to be remembered.
+// Passing reports whether a result with these diagnostics may differ the next time with the
+// same input, so it must not be cached.
 func Passing(ds []Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d Diagnostic) bool { return d.Code == Unbounded })
 }
 
-// Resolve replaces references by the positions that the table gives them. A
-// reference that is written in several places becomes several sites; one that
-// is written nowhere keeps none.
+// Resolve replaces references by their positions in the table. A reference with several
+// positions becomes several sites; one without positions stays a reference.
 func Resolve(ds []Diagnostic, table *model.Positions) {
 	for i := range ds {
 		var sites []Site
@@ -225,8 +225,8 @@ func (d Diagnostic) also(paths ...string) Diagnostic {
 	return d
 }
 
-// text identifies the text of the platform that causes an error of an entity, and what in the entity
-// it is about; "" for another diagnostic.
+// text identifies the text of the platform that causes an error of an entity, and the part
+// of the entity that the error is about. It returns "" for another diagnostic.
 func (d Diagnostic) text() string {
 	names := model.Elements(d.Path)
 	if d.Severity != Error || len(names) < 2 || len(d.Assignments) > 0 || len(d.Sites) == 0 || d.entity() == "" {

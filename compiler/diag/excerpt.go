@@ -28,8 +28,8 @@ const (
 	mostLine   = 100
 )
 
-// longest is how long a line may be, in bytes: more is not a line that somebody wrote,
-// and finding its secrets for each of its diagnostics would take long.
+// longest is the largest length of a line, in bytes. Nobody writes longer lines by hand,
+// and finding the secrets in one for each of its diagnostics would take long.
 const longest = 4096
 
 // NewExcerpt returns the excerpt of the line of a position. secret reports that the value
@@ -96,9 +96,9 @@ func word(text string) string {
 	return text[:end]
 }
 
-// masked returns the excerpt without strings that may be secrets: strings after a name
-// that looks like a secret's, and strings that look like secrets themselves. secret says
-// that the name before the line is a secret's.
+// masked returns the excerpt without strings that may be secrets: strings after a name that
+// looks like the name of a secret, and strings that look like secrets themselves. secret
+// reports that the name before the line belongs to a secret.
 func (e Excerpt) masked(secret bool) Excerpt {
 	for _, part := range []struct {
 		text  *string
@@ -109,8 +109,9 @@ func (e Excerpt) masked(secret bool) Excerpt {
 	return e
 }
 
-// mask replaces the strings in a part of a line that may be secrets. secret says that the
-// last name before the part is a secret's, and is returned for the text after it.
+// mask replaces the strings in a part of a line that may be secrets. secret reports that
+// the last name before the part belongs to a secret. mask returns the same about the text
+// after the part.
 func mask(text, after string, secret bool) (string, bool) {
 	var out strings.Builder
 	for text != "" {
@@ -156,7 +157,7 @@ var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
 func width(text string) int { return columns.StringWidth(text) }
 
-// first is the beginning of a text, with a mark where it is cut.
+// first returns the beginning of a text, with a mark at the cut.
 func first(text string, most int) string { return columns.Truncate(text, max(most, 1), "…") }
 
 // carets are the text below the line: the indentation of the text before the word, and

@@ -9,7 +9,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// excerptOf is the excerpt of a line, in which | is before the column, as text shows it.
+// excerptOf returns the excerpt of a line, as text. In the line, | is before the column.
 func excerptOf(t *testing.T, file, marked string, secret bool) string {
 	t.Helper()
 	before, after, _ := strings.Cut(marked, "|")
@@ -71,8 +71,8 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// FuzzExcerpt: whatever the line is, what is printed is short lines of characters that can
-// be seen.
+// FuzzExcerpt checks that the output is short lines of visible characters, whatever the
+// line is.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("a", 2)
 	f.Add("\t\ta: \"b\" // \x1b", 4)

@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// folded is a diagnostic, and those that are written with it in a line.
+// folded is a diagnostic with the diagnostics that are printed together with it.
 type folded struct {
 	Diagnostic
 	consequences []Diagnostic // its consequences
@@ -33,9 +33,10 @@ func CausesFirst(ds []Diagnostic) (out []Diagnostic, follows []bool) {
 // mostAlike is the number of warnings in full that differ only in their subject.
 const mostAlike = 8
 
-// fold puts diagnostics together, in their order: consequences with their cause, and with
-// the first of its kind what has the same message, or is one of many warnings. Errors of how
-// the platform is written have a cause each.
+// fold groups diagnostics, in their order. It groups consequences with their cause. It
+// groups a diagnostic with the first of its kind if both have the same message, or if both
+// are among many warnings. It never groups errors in the platform's text with each other,
+// because each has its own cause.
 func fold(ds []Diagnostic) []folded {
 	causes := causesOf(ds)
 	alike := map[string][]int{}
@@ -85,8 +86,8 @@ func (d Diagnostic) kind() string {
 // name, and of each assignment by its id.
 type causes struct{ errors, warnings map[string]int }
 
-// causesOf returns them. An error that itself follows from another is a cause where there is no
-// other.
+// causesOf returns the causes among diagnostics. An error that itself follows from another
+// is a cause only if there is no other.
 func causesOf(ds []Diagnostic) causes {
 	all := causes{map[string]int{}, map[string]int{}}
 	for i, d := range ds {
@@ -175,8 +176,8 @@ func (f folded) writeMore(b *strings.Builder) {
 	}
 }
 
-// more names what else the diagnostic is about, and what those are about that are alike, or
-// "".
+// more returns a text that names the other subjects of the diagnostic and of similar
+// diagnostics, or "".
 func (d Diagnostic) more(alike []Diagnostic) string {
 	for _, path := range d.Also {
 		alike = append(alike, Diagnostic{Path: path})
@@ -187,7 +188,7 @@ func (d Diagnostic) more(alike []Diagnostic) string {
 	return fmt.Sprintf("and %d more of %s%s", len(alike), d.Code, few(alike, Diagnostic.about))
 }
 
-// about names what a diagnostic is about: its path, or its position.
+// about returns the subject of a diagnostic: its path, or its position.
 func (d Diagnostic) about() string {
 	if at := d.positions(); d.Path == "" && len(at) > 0 {
 		return place(at[0])

@@ -15,9 +15,9 @@ import (
 // shown is how many assignments the text of a diagnostic names.
 const shown = 3
 
-// WriteText writes resolved diagnostics for people: the problem, its place and a
-// remedy. Consequences and repetitions of a diagnostic are written with it. bold, if
-// given, sets off the severity and code, and the carets, on a terminal.
+// WriteText writes resolved diagnostics for people: the problem, its place and a remedy.
+// Consequences and repetitions of a diagnostic are written with it. If bold is not nil, it
+// highlights the severity and code, and the carets, on a terminal.
 func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string) error {
 	if bold == nil {
 		bold = func(_ Severity, text string) string { return text }

@@ -33,13 +33,14 @@ type Assignment struct {
 	Tree             tree.ID // of its files
 }
 
-// Cluster is a cluster that is listed, and the folder that it follows; "" if that is not
-// known. Entry says that it does so by an entry of its own: without that, it has nothing.
+// Cluster is a listed cluster, and the folder that it follows; "" if that is unknown. Entry
+// reports that it follows the folder through an entry of its own. Without the entry, it has
+// nothing.
 type Cluster struct {
 	Name, Folder string
 	Entry        bool
-	// OnlyListed says that the cluster has its folder's contents only while it is listed, as
-	// the machines of an inventory.
+	// OnlyListed reports that the cluster has its folder's contents only while it is
+	// listed, like the machines of an inventory.
 	OnlyListed bool
 }
 
@@ -59,11 +60,12 @@ type Way struct {
 	From, To string // "" for clusters that come or go
 	// Clusters are their names, sorted; nil if the cluster type lists no clusters.
 	Clusters []string
-	// Emptied says that listed clusters stay, had assignments and have none left.
+	// Emptied reports that listed clusters stay, had assignments and have none left.
 	Emptied bool
 }
 
-// Count returns how many clusters go the way: one for a cluster type that lists none.
+// Count returns the number of clusters that go the way. It returns 1 for a cluster type
+// that lists none.
 func (w *Way) Count() int { return max(1, len(w.Clusters)) }
 
 // Moves reports whether listed clusters follow a different folder than before.
@@ -72,7 +74,8 @@ func (w *Way) Moves() bool { return w.Clusters != nil && w.From != w.To }
 // Leaves reports whether listed clusters are no longer listed.
 func (w *Way) Leaves() bool { return w.Clusters != nil && w.To == "" }
 
-// ClusterType returns the cluster type of the way's end, or of its beginning where it has no end.
+// ClusterType returns the cluster type of the way's end, or of its beginning if it has no
+// end.
 func (w *Way) ClusterType() string { return model.TypeOfFolder(cmp.Or(w.To, w.From)) }
 
 // Pair is a deployment target on the clusters of a way. One side is nil if the pair is
@@ -85,7 +88,8 @@ type Pair struct {
 // DeploymentTarget returns the full name of the deployment target.
 func (p *Pair) DeploymentTarget() string { return cmp.Or(p.After, p.Before).DeploymentTarget }
 
-// ClusterType returns the cluster type that the pair is on, or was on where it is removed.
+// ClusterType returns the cluster type of the pair, before the change if the pair is
+// removed.
 func (p *Pair) ClusterType() string {
 	if p.Removed() {
 		return model.TypeOfFolder(p.Way.From)
@@ -103,8 +107,8 @@ func (p *Pair) Removed() bool { return p.After == nil }
 // files.
 func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
 
-// Renames reports whether the pair gets another namespace. The former one goes, with its
-// objects.
+// Renames reports whether the pair gets another namespace. The former namespace is removed,
+// with its objects.
 func (p *Pair) Renames() bool {
 	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
 }
@@ -122,9 +126,9 @@ type Effect struct {
 	Unchanged int
 }
 
-// Of compares two sides. same says that both have equal assignments in the folder with a
-// name, which is not read then unless clusters change to it or from it; nil says nothing. The
-// error is the first one of Assigned.
+// Of compares two sides. same reports that both have equal assignments in the folder with a
+// name. Of does not read such a folder unless clusters move to it or from it. same may be
+// nil. The error is the first one of Assigned.
 func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
 	e := &Effect{Ways: ways(before, after)}
 	read := [2]map[string][]Assignment{{}, {}}
@@ -230,7 +234,7 @@ func ways(before, after *Side) []*Way {
 			a, b = a[1:], b[1:]
 		}
 	}
-	taken := map[string]bool{} // cluster types that clusters come from
+	taken := map[string]bool{} // cluster types that clusters leave
 	for of := range all {
 		taken[model.TypeOfFolder(of.from)] = true
 	}

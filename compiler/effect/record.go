@@ -18,8 +18,8 @@ func OfRecords(before, after *tree.Record) (*Effect, error) { return new(Reader)
 // of the last two records, so it reads the record of a folder once while that stays. The zero
 // Reader is ready to use. It is for one goroutine.
 type Reader struct {
-	// Prefetch is called with the ids of the folders' records that are read next; nil does
-	// nothing. They are at hand once it returns.
+	// Prefetch is called with the ids of the folders' records that are read next. When it
+	// returns, they are available without delay. It may be nil.
 	Prefetch func(ids []tree.ID) error
 
 	known map[tree.ID]*recorded // by the id of a folder's record
@@ -109,8 +109,8 @@ func (c *recordChange) differing() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// readEntries reads the folders that differ and all entries of clusters, and finds out which
-// cluster types are busy.
+// readEntries reads the differing folders and all entries of clusters, and finds the busy
+// cluster types.
 func (c *recordChange) readEntries(differing []string) error {
 	names := slices.Clone(differing)
 	for n := range c.sides {
@@ -171,8 +171,8 @@ func (c *recordChange) readEntries(differing []string) error {
 	return nil
 }
 
-// readClusters reads which clusters the busy cluster types without entries list. A cluster that
-// has an entry follows what that says.
+// readClusters reads the clusters that the busy cluster types without entries list. A
+// cluster with an entry follows the folder in that entry.
 func (c *recordChange) readClusters() error {
 	var folders [2][]string
 	for n := range c.sides {
@@ -204,7 +204,7 @@ func (c *recordChange) readClusters() error {
 	return nil
 }
 
-// side returns one of the records as Of takes it.
+// side returns one of the records in the form that Of needs.
 func (c *recordChange) side(n int) *Side {
 	s := &c.sides[n]
 	out := &Side{Folders: map[string]int{}}
@@ -304,8 +304,8 @@ func (e *Effect) Counts() Counts {
 	return c
 }
 
-// RemovedFrom returns how many clusters lose a pair: one for each pair of a cluster type that
-// lists none.
+// RemovedFrom returns the number of clusters that lose a pair. Each pair of a cluster type
+// that lists none counts as one.
 func (e *Effect) RemovedFrom() int {
 	ways := map[*Way]bool{}
 	unlisted := 0

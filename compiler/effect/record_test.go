@@ -22,7 +22,8 @@ type shape struct {
 	entries map[string]string // by cluster
 }
 
-// record returns the record of a shape, and notes in read which folders' records are read.
+// record returns the record of a shape, and notes in read the folders whose records are
+// read.
 func (s shape) record(t *testing.T, read *[]string) *tree.Record {
 	t.Helper()
 	files := func(text string) map[string]tree.Blob {
@@ -154,8 +155,8 @@ func TestOfRecords(t *testing.T) {
 	}
 }
 
-// TestReaderReadsRecordsOnce holds that a reader of one record after the other reads each
-// record of a folder once, after it has announced it, and forgets those that are gone.
+// TestReaderReadsRecordsOnce checks that a reader of successive records reads each record
+// of a folder once, after it has announced it, and forgets the removed ones.
 func TestReaderReadsRecordsOnce(t *testing.T) {
 	announced := map[tree.ID]bool{}
 	r := &Reader{Prefetch: func(ids []tree.ID) error {
@@ -208,7 +209,8 @@ func TestOfRecordsFailsWhereOneCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestOfRecordsIsOfSides holds that what OfRecords does not read makes no difference.
+// TestOfRecordsIsOfSides checks that the records that OfRecords does not read make no
+// difference.
 func TestOfRecordsIsOfSides(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 33))

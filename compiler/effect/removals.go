@@ -21,14 +21,14 @@ type Limits struct {
 	MayEmpty []string
 }
 
-// leastRemovals is how many assignments may always go, from as many clusters, unless Max is
-// zero. usualRemovals is Max where it is not set.
+// leastRemovals is the number of assignments that may always be removed, from as many
+// clusters, unless Max is zero. usualRemovals is the default of Max.
 const (
 	leastRemovals = 3
 	usualRemovals = "25%"
 )
 
-// Removals count the removals of a change, beside its limits.
+// Removals count the removals of a change, and have the limits on them.
 type Removals struct {
 	// Removed counts the pairs that listed clusters, and types that list none, lose. It
 	// also counts the pairs that get another namespace in place of one that is removed.

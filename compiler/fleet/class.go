@@ -15,15 +15,16 @@ import (
 // a config schema.
 type clusterSelector struct {
 	name     string    // as model.SelectorOf has it
-	at       model.Ref // where it is written
+	at       model.Ref // its place in the platform
 	selector *model.Selector
-	types    map[string]bool // the cluster types that it may tell apart
+	types    map[string]bool // the cluster types whose clusters it may distinguish
 }
 
-// classify puts each cluster into its class, and each cluster type with entries for its
-// clusters into one for each class that has clusters. A class is the set of selectors that
-// hold for its clusters, whatever other clusters do. A cluster type with one folder for all
-// of its clusters that are of several classes is an error, and split.
+// classify puts each cluster into its class. It replaces each cluster type with entries for
+// its clusters by one for each class that has clusters. A class is the set of selectors
+// that hold for its clusters, so it does not depend on other clusters. If a cluster type
+// has one folder for all clusters, and they are of several classes, it is an error, and is
+// in Split.
 func (r *reader) classify() {
 	types := newTypes(r.env, r.satisfies)
 	selectors := types.selectors()
@@ -88,16 +89,16 @@ func (r *reader) foldersOf(ct *model.ClusterType, used map[int]bool, class *clas
 	return names
 }
 
-// classes are the sets of selectors that hold for clusters, by number: 0 is the empty set.
+// classes are the sets of selectors that hold for clusters, by number; 0 is the empty set.
 type classes struct {
 	of []int // by the cluster's number
 	// sets are the classes: each another one with one more selector, by its number.
 	sets []struct{ before, selector int }
 }
 
-// classes finds which selectors hold for each cluster, selector by selector: one splits each
-// class that there is into those that it holds for, and the others. Selectors are asked about
-// one of the clusters that they cannot tell apart.
+// classes finds the selectors that hold for each cluster, selector by selector. Each
+// selector splits every class into the clusters for which it holds, and the others. Of
+// clusters that selectors cannot distinguish, only one is checked.
 func (r *reader) classes(selectors []clusterSelector) *classes {
 	c := &classes{of: make([]int, len(r.fleet.Clusters)), sets: make([]struct{ before, selector int }, 1)}
 	if len(selectors) == 0 {
@@ -138,11 +139,11 @@ type alike struct {
 	first []int   // the numbers of the first of them
 }
 
-// alikeOf finds the clusters that are alike; none are if their names matter.
+// alikeOf finds the clusters that are alike. If their names matter, no clusters are.
 func alikeOf(clusters []model.Cluster, names bool) *alike {
 	type kind struct {
 		clusterType string
-		labels      uintptr // of the map, which rows with the same labels share
+		labels      uintptr // of the map, which is shared by rows with the same labels
 	}
 	a, known := &alike{of: make([]int32, len(clusters))}, map[kind]int32{}
 	for n := range clusters {
@@ -260,7 +261,7 @@ func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selecto
 			sizes[class.of[n]]++
 		}
 	}
-	// A selector that does not hold for all of them is one that tells them apart.
+	// A selector distinguishes the clusters if it does not hold for all of them.
 	holds, total := map[string]int{}, 0
 	for _, k := range all {
 		total += sizes[k]

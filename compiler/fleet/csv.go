@@ -14,7 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// readCSV makes a row of each record after the first, which has the names of the columns.
+// readCSV makes a row of each record after the first. The first record has the names of the
+// columns.
 func (inv *inventory) readCSV(data []byte) *fault {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.Comma, r.FieldsPerRecord = rune(inv.Separator[0]), -1
@@ -108,14 +109,14 @@ func (inv *inventory) wrongWidth(c *csvCells, columns int) {
 		"quote what holds the separator, and leave no field out")
 }
 
-// broken reports the place at which CSV cannot be read any further.
+// broken reports the place at which CSV is invalid.
 func broken(err error) *fault {
 	f := &fault{message: "cannot be read any further: " + err.Error(),
 		hint: `quote a field that holds a quote, and write the quote twice: "5"" disk"`}
 	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) {
 		f.message, f.line, f.column = "cannot be read any further: "+parse.Err.Error(), parse.Line, parse.Column
 		if parse.StartLine < parse.Line {
-			f.line, f.column = parse.StartLine, 1 // where the quote is opened
+			f.line, f.column = parse.StartLine, 1 // the beginning of the quote
 		}
 	}
 	return f

@@ -32,8 +32,8 @@ type Fleet struct {
 	// Clusters are sorted by name, and each has its cluster type, and the folder that it
 	// follows.
 	Clusters []model.Cluster
-	// ClusterTypes are the cluster types of the environment, sorted by name: of those with
-	// entries for their clusters one for each class.
+	// ClusterTypes are the cluster types of the environment, sorted by name. A cluster type
+	// with entries for its clusters occurs once for each class.
 	ClusterTypes []model.ClusterType
 	// Split are the cluster types whose clusters are of several classes and have one folder,
 	// which is an error.
@@ -41,14 +41,14 @@ type Fleet struct {
 	// Invalid are the entities with errors, as far as their names are
 	// known.
 	Invalid []model.Ref
-	// Incomplete says that errors hide which clusters there are.
+	// Incomplete reports that errors hide some clusters.
 	Incomplete bool
 	// Base and Environment identify the content of the inventories' files at the
 	// platform's root and in the environment's folder; zero without inventories.
 	Base, Environment [sha256.Size]byte
 }
 
-// Pinned returns the files that kalypso.lock pins of a source, and to which revision; or
+// Pinned returns the files that kalypso.lock pins for a source, and the pinned revision, or
 // diagnostics without a site.
 type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic)
 
@@ -101,8 +101,8 @@ func (r *reader) hides(collection string) bool {
 
 func ref(name string) model.Ref { return model.Ref{Collection: "clusters", Name: name} }
 
-// join puts the rows and the platform's own clusters together, sorted by name. Those of
-// one name are all errors: which of them is right is not known.
+// join combines the rows and the platform's own clusters, sorted by name. Clusters with the
+// same name are all errors, because it is unknown which one is right.
 func (r *reader) join(all []*inventory) {
 	rows := rowsOf(all)
 	r.locate(rows)
@@ -150,7 +150,7 @@ func rowsOf(all []*inventory) []row {
 	return rows
 }
 
-// locate lets the positions of rows be found.
+// locate records a function that finds the positions of rows.
 func (r *reader) locate(rows []row) {
 	if r.env.Positions == nil || len(rows) == 0 {
 		return
@@ -193,8 +193,9 @@ func (r *reader) twice(rows []row, declared bool) diag.Diagnostic {
 // invalid notes that something is wrong with a cluster.
 func (r *reader) invalid(name string) { r.fleet.Invalid = append(r.fleet.Invalid, ref(name)) }
 
-// assignTypes gives each cluster that names no cluster type the one whose clusters select
-// it. Clusters of unknown types, and those that no type or several have, are left out.
+// assignTypes sets the cluster type of each cluster that names none: the type whose
+// clusters select it. It omits clusters of unknown types, and clusters that no type or
+// several types select.
 func (r *reader) assignTypes() {
 	all := r.fleet.Clusters
 	types := r.typesByLabels()

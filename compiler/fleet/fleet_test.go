@@ -150,7 +150,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestLabels says that rows whose labels are not allowed are left out, and named.
+// TestLabels checks that rows with forbidden labels are left out, and that the diagnostics
+// name them.
 func TestLabels(t *testing.T) {
 	inv := inventoryOf(t, "x", "s.csv", `{"clusterType": "store"}`)
 	inv.Labels = model.Selector{Op: model.OpField, Key: "size", Args: []model.Selector{{Op: model.OpSatisfy, Expr: `"s" | "m"`}}}
@@ -166,7 +167,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestManyErrors says that a million wrong rows are ten diagnostics, and all are known.
+// TestManyErrors checks that a million wrong rows are ten diagnostics, and that all wrong
+// clusters are known.
 func TestManyErrors(t *testing.T) {
 	f, ds := read(t, environment(inventoryOf(t, "x", "s.csv", "")), source.Overlay{"s.csv": []byte("name,clusterType\n" + strings.Repeat("s-1,store\n", 2) + many(5000))})
 	if len(f.Invalid) != 5001 || len(ds) != 11 {
@@ -205,8 +207,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// FuzzRead says that any file gives sorted clusters with names and cluster types, or
-// diagnostics, and that no row is lost without one.
+// FuzzRead checks that any file gives sorted clusters with names and cluster types, or
+// diagnostics. No row is lost without a diagnostic.
 func FuzzRead(f *testing.F) {
 	formats := []string{"csv", "json", "ndjson", "yaml"}
 	for format, text := range map[string]string{

@@ -19,10 +19,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// mostBytes is the size up to which a file is read.
+// mostBytes is the largest size of a file that is read.
 const mostBytes = 512 << 20
 
-// inventory is an inventory whose file is read.
+// inventory is an inventory with its file.
 type inventory struct {
 	*model.Inventory
 	reader *reader
@@ -31,7 +31,7 @@ type inventory struct {
 	rows   []row
 	// wrong are the errors of rows, by kind.
 	wrong map[string]*few
-	kinds []string // those of wrong, as they came
+	kinds []string // the kinds in wrong, in the order of their first errors
 
 	scratch []byte   // for digests of rows
 	names   []string // likewise
@@ -69,7 +69,7 @@ func (r *reader) inventory(m *model.Inventory) *inventory {
 	return inv
 }
 
-// fault says why a file cannot be read, or no further.
+// fault is the reason why a file cannot be read, or no further.
 type fault struct {
 	message      string // the text after "the file"
 	line, column int    // 0 for the whole file
@@ -143,8 +143,8 @@ func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (
 	return name, nil
 }
 
-// Locate returns the name of an inventory's file from the platform's root, whether it is there
-// or not. The error says why it has none in the platform.
+// Locate returns the name of an inventory's file from the platform's root, even if it does
+// not exist. It returns an error if the inventory has no file in the platform.
 func Locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, error) {
 	if inv.From != nil {
 		return "", fmt.Errorf("the file of inventory %s is in another place, of which kalypso.lock "+
@@ -248,8 +248,8 @@ func (inv *inventory) report(kind string, d func() diag.Diagnostic) {
 	inv.wrong[kind].add(d)
 }
 
-// refuse reports what is wrong with a row: of a cluster, or of one that it does not name,
-// and then the fleet is incomplete.
+// refuse reports an error of a row. cluster is the row's cluster. If cluster is "", the
+// cluster is unknown, and the fleet is incomplete.
 func (inv *inventory) refuse(kind, cluster string, at model.Position, message, hint string) {
 	if cluster == "" {
 		inv.reader.fleet.Incomplete = true
@@ -265,7 +265,7 @@ func (inv *inventory) refuse(kind, cluster string, at model.Position, message, h
 	})
 }
 
-// checkLabels takes the rows out whose labels do not satisfy what the inventory says.
+// checkLabels removes the rows whose labels do not satisfy the inventory's constraint.
 func (inv *inventory) checkLabels() {
 	if inv.Labels.Op == model.OpAll || len(inv.rows) == 0 {
 		return

@@ -56,10 +56,10 @@ func (inv *inventory) object(v model.Value, at model.Position) {
 	inv.add(valueCells{v, at})
 }
 
-// lines finds the lines of offsets that come in ascending order.
+// lines finds the lines of offsets. The offsets must be ascending.
 type lines struct {
 	data       []byte
-	seen, line int // the offset up to which lines are counted, and how many there were
+	seen, line int // the offset up to which lines are counted, and their number
 	start      int // of the line
 }
 
@@ -130,7 +130,7 @@ func (inv *inventory) readJSON(data []byte) *fault {
 	return nil
 }
 
-// in names the field that holds the list.
+// in names the field with the list.
 func (inv *inventory) in() string {
 	if inv.Rows == "" {
 		return ""
@@ -138,7 +138,7 @@ func (inv *inventory) in() string {
 	return " in " + inv.Rows
 }
 
-// enter goes to the value of a field of the object that follows.
+// enter moves to the value of a field of the following object.
 func enter(d *jsontext.Decoder, field string) (found bool, err error) {
 	if _, err := d.ReadToken(); err != nil {
 		return false, err

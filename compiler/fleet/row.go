@@ -18,7 +18,8 @@ type cells interface {
 	// below returns the fields of a column's object, or the columns that begin with its
 	// name and a dot, until the next call.
 	below(column string) []model.Field
-	// at returns where a column is; where the row begins, for a column that it lacks.
+	// at returns the position of a column, or the beginning of the row if the row lacks the
+	// column.
 	at(column string) model.Position
 }
 
@@ -51,7 +52,7 @@ func (inv *inventory) add(of cells) {
 	inv.rows = append(inv.rows, row{b.cluster, b.at})
 }
 
-// IsAddress reports whether schema.#Cluster takes a text for an address.
+// IsAddress reports whether schema.#Cluster accepts a text as an address.
 func IsAddress(text string) bool { return address.MatchString(text) }
 
 var address = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?$`)
@@ -65,7 +66,7 @@ type builder struct {
 	bad     bool
 }
 
-// refuse reports what is wrong with a column of the row.
+// refuse reports an error in a column of the row.
 func (b *builder) refuse(kind, column, message, hint string) {
 	b.bad = true
 	if b.cluster.Name != "" {
@@ -174,7 +175,7 @@ func (b *builder) labels() {
 // mostShared is how many sets of labels are remembered.
 const mostShared = 10_000
 
-// appendPart appends a text with its length, which tells where it ends.
+// appendPart appends a text with its length, which marks its end.
 func appendPart(b []byte, s string) []byte {
 	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ' '), s...)
 }
@@ -212,7 +213,7 @@ func empty(v model.Value) bool {
 	return v.Kind() == model.Null || v.Kind() == model.String && v.Text() == ""
 }
 
-// typed reads a string as a value of a type; any other value stays what it is.
+// typed reads a string as a value of a type. It returns other values unchanged.
 func typed(v model.Value, as string) (model.Value, error) {
 	if v.Kind() != model.String || as == "string" {
 		return v, nil

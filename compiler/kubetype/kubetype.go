@@ -33,11 +33,11 @@ import (
 
 // Field is a field that an API server refuses.
 type Field struct {
-	// Path is where the field is in the object, as model.Ref writes paths.
+	// Path is the path of the field in the object, in the form of model.Ref.
 	Path string
 	// Problem follows the path in a sentence: "is true, which is not a string: quote it".
 	Problem string
-	// Image is whether the field is an image that names nothing.
+	// Image reports whether the field is an image without a valid name.
 	Image bool
 }
 
@@ -218,7 +218,7 @@ func (c *checker) show(v model.Value) string {
 	}
 }
 
-// structure checks the fields that a type has, which API servers tell apart by case.
+// structure checks the fields of a type. API servers distinguish fields by case.
 func (c *checker) structure(path string, v model.Value, t reflect.Type) {
 	if !c.is(path, v, model.Struct, "mapping") {
 		return

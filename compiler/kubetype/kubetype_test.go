@@ -189,7 +189,8 @@ func everywhere(v, other model.Value, f func(model.Value)) {
 	}
 }
 
-// decodes reads an object as API servers do, which get the JSON that readers of YAML make of it.
+// decodes reads an object as API servers do. They get the JSON that readers of YAML make of
+// it.
 func decodes(v model.Value) error {
 	var plain struct{ APIVersion, Kind string }
 	var whole any

@@ -50,8 +50,8 @@ func secretData(object model.Value) func(yield func([]byte, string) bool) {
 // ciphertext is the prefix of values that SOPS has encrypted.
 const ciphertext = "ENC[AES256_GCM,data:"
 
-// Ciphertext returns the path of the first value that SOPS has encrypted, or "". In an object that
-// is not Encrypted, it has come without the metadata that it is decrypted with.
+// Ciphertext returns the path of the first value that SOPS has encrypted, or "". If the
+// object is not Encrypted, the metadata that are needed to decrypt the value are missing.
 func Ciphertext(object model.Value) string {
 	for data, name := range secretData(object) {
 		if bytes.HasPrefix(data, []byte(ciphertext)) {

@@ -1,6 +1,6 @@
-// Package origin compares the repository, branch and folder that a reconciler pulls with those of an
-// environment's tree. A cluster that pulls another folder, another branch, a fork or an old copy
-// looks ready, but it does not get new commits.
+// Package origin compares the repository, branch and folder that a reconciler pulls with
+// the place of an environment's tree. A cluster that pulls another folder, another branch,
+// a fork or an old copy looks ready, but it does not get new commits.
 package origin
 
 import (

@@ -39,7 +39,7 @@ func chartJob(t testing.TB, template string) *Job {
 	return &Job{Helm: &helm.Request{Chart: commandtest.Chart(t, txtar.Parse([]byte(text)), ""), ReleaseName: "demo", Namespace: "apps"}}
 }
 
-// good is a job that renders to one object, which has value.
+// good is a job that renders to one object with value.
 func good(t testing.TB, value string) *Job {
 	return chartJob(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good, annotations: {helm.sh/hook: pre-install}}\ndata: {value: "+value+"}")
 }

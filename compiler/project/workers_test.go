@@ -57,7 +57,7 @@ func TestUnbounded(t *testing.T) {
 	}
 }
 
-// Jobs beside one that is killed do not notice.
+// If one job is killed, other jobs continue.
 func TestBeside(t *testing.T) {
 	pool, w := workers(t, 2)
 	pool.Limit = time.Minute

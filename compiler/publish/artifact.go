@@ -32,7 +32,7 @@ const (
 	manifestType = ocispec.MediaTypeImageManifest
 )
 
-// Annotations by which a tag is known to hold an environment's tree.
+// Annotations that identify a tag with an environment's tree.
 const (
 	PlatformAnnotation    = "io.kalypso.platform"
 	EnvironmentAnnotation = "io.kalypso.environment"
@@ -50,7 +50,7 @@ type Artifact struct {
 // Tree is git's id of the tree, as the environment's record has it.
 func (a *Artifact) Tree() string { return a.tree }
 
-// Environment is whose tree it is.
+// Environment returns the name of the environment whose tree it is.
 func (a *Artifact) Environment() string { return a.environment }
 
 // Digest is the digest of the artifact's manifest.

@@ -11,13 +11,13 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// Publication is an artifact and where it goes.
+// Publication is an artifact and its target.
 type Publication struct {
 	Artifact *Artifact
 	Target   Target
 }
 
-// ErrNowhere says that no environment of a build is kept in an OCI registry.
+// ErrNowhere reports that no environment of a build is kept in an OCI registry.
 var ErrNowhere = errors.New(
 	`no environment keeps its tree in an OCI registry: name a repository, or say environments: <name>: gitops: {oci: "oci://..."}`)
 

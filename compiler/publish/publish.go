@@ -27,13 +27,13 @@ import (
 type Options struct {
 	// Path is the folder of the artifact that holds the tree, "." for its root.
 	Path string
-	// Origin and Revision are the URL of the platform's own repository and the commit that
-	// was compiled; "" if nobody says.
+	// Origin and Revision are the URL of the platform's own repository and the compiled
+	// commit. They are "" if they are unknown.
 	Origin, Revision string
 }
 
-// FromBuild returns the artifact of an environment of a build. The build must not
-// have failed: an artifact is the whole tree, so what failed would be gone.
+// FromBuild returns the artifact of an environment of a build. The build must not have
+// failed: an artifact is the whole tree, so failed assignments would be missing.
 func FromBuild(ctx context.Context, b *compiler.Build, e *engine.Environment, o Options) (*Artifact, error) {
 	if b.Failed() || e.Tree == nil {
 		return nil, fmt.Errorf("%s has errors, and an artifact without what failed would remove it", e.Name)
@@ -47,10 +47,9 @@ func FromBuild(ctx context.Context, b *compiler.Build, e *engine.Environment, o 
 	})
 }
 
-// FromFolder returns the artifact of a folder that holds one environment's tree as
-// a build left it, kept folders of failed assignments included. The folder's
-// record says what it is, and a folder that is not what its record says is an
-// error.
+// FromFolder returns the artifact of a folder with one environment's tree as a build left
+// it, including kept folders of failed assignments. It returns an error if the folder does
+// not match its record.
 func FromFolder(dir string, o Options) (*Artifact, error) {
 	record, err := recordOf(dir)
 	if err != nil {
@@ -166,9 +165,10 @@ type provenance struct {
 	compiler    tree.Compiler
 }
 
-// annotations of the artifact's manifest: those that the OCI image specification
-// defines (https://github.com/opencontainers/image-spec/blob/main/annotations.md),
-// which Flux and Argo CD show, and kalypso's own. None is a time.
+// annotations returns the annotations of the artifact's manifest. Some are defined by the
+// OCI image specification
+// (https://github.com/opencontainers/image-spec/blob/main/annotations.md), and Flux and
+// Argo CD show them. The others are kalypso's own. None is a time.
 func (p provenance) annotations(o Options) map[string]string {
 	all := map[string]string{
 		"org.opencontainers.image.title":    p.platform + " " + p.environment,

@@ -154,8 +154,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// Equal trees are equal bytes, and a registry that has them is asked to write
-// nothing, whatever the provenance of this build.
+// Equal trees are equal bytes. If a registry has them, Push writes nothing to it, whatever
+// the provenance of this build.
 func TestPublishAgain(t *testing.T) {
 	r := ocitest.New(t, nil)
 	to := target(r, "dev")
@@ -178,7 +178,7 @@ func TestPublishAgain(t *testing.T) {
 	}
 }
 
-// A tag of someone else is left alone.
+// Push does not change a tag of someone else.
 func TestPublishTaken(t *testing.T) {
 	r := ocitest.New(t, nil)
 	a, prod := artifact(t, "dev", publish.Options{}), artifact(t, "prod", publish.Options{})

@@ -25,8 +25,8 @@ type Target struct {
 
 func (t Target) String() string { return t.Repository + ":" + t.Tag }
 
-// ParseTarget reads oci://HOST[:PORT]/PATH[:TAG]; without a tag Tag is "". The
-// error says what is wrong with the reference.
+// ParseTarget reads oci://HOST[:PORT]/PATH[:TAG]. Without a tag, Tag is "". The error
+// describes the mistake in the reference.
 func ParseTarget(reference string) (Target, error) {
 	t := Target{Repository: reference}
 	if slash, colon := strings.LastIndex(reference, "/"), strings.LastIndex(reference, ":"); colon > slash {
@@ -50,7 +50,7 @@ func open(repository string) (*remote.Repository, error) {
 	return r, err
 }
 
-// TakenError says that a tag holds something other than the environment's tree.
+// TakenError reports that a tag holds something other than the environment's tree.
 type TakenError struct {
 	Target Target
 	Holds  string // the content of the tag
@@ -140,7 +140,7 @@ func current(ctx context.Context, r *remote.Repository, tag string) (*held, stri
 	return &h, d.Digest.String(), nil
 }
 
-// is reports whether the tag holds the artifact's tree, as the artifact has it.
+// is reports whether the tag holds the same tree as the artifact.
 func (h *held) is(a *Artifact) bool {
 	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType && h.MediaType == manifestType &&
 		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType &&

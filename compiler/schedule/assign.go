@@ -19,7 +19,7 @@ type selection struct {
 // ascending.
 type product struct {
 	targets, types []int
-	// ofType is how many types there are before clusters tells them apart.
+	// ofType is the number of types before clusters distinguishes them.
 	ofType int
 }
 
@@ -61,12 +61,12 @@ func (p product) holds(target, clusterType int) bool {
 	return contains(p.types, clusterType) && contains(p.targets, target)
 }
 
-// excepts reports whether the policy's except takes the pair from it.
+// excepts reports whether the policy's except removes the pair from it.
 func (s *selection) excepts(target, clusterType int) bool {
 	return slices.ContainsFunc(s.except, func(p product) bool { return p.holds(target, clusterType) })
 }
 
-// denies reports whether the policy takes the pair from all policies.
+// denies reports whether the policy removes the pair from all policies.
 func (s *selection) denies(target, clusterType int) bool {
 	return s.policy.Deny && s.holds(target, clusterType) && !s.excepts(target, clusterType)
 }
@@ -107,8 +107,8 @@ func (s *Schedule) assign(r *report) {
 	}
 }
 
-// pairs returns the pairs of one cluster type, by target and selection, and those that
-// policies take away.
+// pairs returns the pairs of one cluster type, by target and selection, and the pairs that
+// policies remove.
 func (s *Schedule) pairs(c int, selections []int) (pairs, denied []pair) {
 	var denying []int
 	most := 0

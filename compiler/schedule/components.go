@@ -2,10 +2,10 @@ package schedule
 
 import "slices"
 
-// components returns the strongly connected components of a graph, each after
-// those that it has edges to, by Tarjan's algorithm (Depth-first search and linear
-// graph algorithms, SIAM J. Comput. 1, 1972). Nodes are positions in edges;
-// those of a component are ascending.
+// components returns the strongly connected components of a graph, each after the
+// components to which it has edges. It uses Tarjan's algorithm (Depth-first search and
+// linear graph algorithms, SIAM J. Comput. 1, 1972). Nodes are positions in edges; the
+// nodes of a component are ascending.
 func components(edges [][]int) [][]int {
 	t := tarjan{edges: edges, index: make([]int, len(edges)), low: make([]int, len(edges)),
 		onStack: make([]bool, len(edges))}

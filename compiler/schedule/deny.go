@@ -30,7 +30,8 @@ func (s *Schedule) deny(c int, assigned, denied []pair) {
 	}
 }
 
-// sparing returns the policies whose deny would take a pair away, except their except.
+// sparing returns the policies with deny that would remove a pair, but whose except
+// excludes it.
 func (s *Schedule) sparing(target, clusterType int) []string {
 	var out []string
 	for _, p := range s.lenient {

@@ -22,7 +22,7 @@ func (s *Schedule) depend(env *model.Environment, r *report) {
 		for _, name := range dependsOn[t.DeploymentTarget] {
 			if d, ok := s.impossible(env, t, name); ok {
 				impossible[t.DeploymentTarget] = append(impossible[t.DeploymentTarget], d)
-				r.add(d) // also where the target is assigned nowhere
+				r.add(d) // even if the target is not assigned to anything
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Schedule) depend(env *model.Environment, r *report) {
 	}
 }
 
-// dependencyError is a diagnostic about what a target says it depends on.
+// dependencyError returns a diagnostic about the dependsOn of a target.
 func dependencyError(t target, message, hint string) diag.Diagnostic {
 	ref := t.ref().At("dependsOn")
 	return diag.New(diag.DependsOn, message).On(ref.String()).At(ref, "").Hinting(hint)
@@ -90,7 +90,8 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 }
 
 // invalid returns the workload of a deployment target that the model lacks because of an
-// error in it or its workload, where there may be one of the full name.
+// error in the target or its workload. It returns false if no such workload can have a
+// target with the full name.
 func invalid(env *model.Environment, fullName string) (model.Ref, bool) {
 	for i, c := range fullName {
 		if c != '-' {
@@ -105,8 +106,8 @@ func invalid(env *model.Environment, fullName string) (model.Ref, bool) {
 	return model.Ref{}, false
 }
 
-// edges returns which others each of the assignments of one cluster type depends
-// on, and reports the dependencies that are not among them.
+// edges returns the dependencies among the assignments of one cluster type, as positions.
+// It reports dependencies that are not among the assignments.
 func (s *Schedule) edges(assignments []Assignment, r *report) [][]int {
 	edges := make([][]int, len(assignments))
 	for i := range assignments {
@@ -151,7 +152,7 @@ func (s *Schedule) failCycle(assignments []Assignment, edges [][]int, together [
 	}
 }
 
-// circle returns a path that ends where it begins, in a component of several nodes.
+// circle returns a path that ends at its beginning, in a component of several nodes.
 func circle(edges [][]int, together []int) []int {
 	var path []int
 	visited := make(map[int]int) // positions in path

@@ -45,8 +45,8 @@ func (s *selection) sides() []side {
 	return out
 }
 
-// clusters returns the selector of clusters at a reference, where there are types that it
-// may tell apart.
+// clusters returns the selector of clusters at a reference. It returns nil if there are no
+// types whose clusters the selector can distinguish.
 func (p product) clusters(of model.Ref, s *model.Selector, except bool) []side {
 	if s == nil || p.ofType == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (p product) clusters(of model.Ref, s *model.Selector, except bool) []side {
 type Empty struct {
 	Policy *model.SchedulingPolicy
 	Except bool // whether it is a selector of the policy's except
-	// Warning says so: diag.SelectsNothing, unresolved.
+	// Warning is the warning about it: diag.SelectsNothing, unresolved.
 	Warning diag.Diagnostic
 }
 

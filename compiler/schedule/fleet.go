@@ -128,8 +128,9 @@ func (f *fleet) typeNames() []string {
 	return names
 }
 
-// Bounded returns the cluster types that each workspace selects which it may be on, by the
-// names of the workspaces; those that give patterns of names do not exist.
+// Bounded returns the cluster types on which each workspace may be, by the names of the
+// workspaces. It contains only workspaces that select cluster types. Workspaces that have
+// patterns of names are absent.
 func Bounded(env *model.Environment, satisfies selector.Satisfier) map[string]map[string]bool {
 	var out map[string]map[string]bool
 	var f *fleet

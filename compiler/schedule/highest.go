@@ -6,8 +6,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// highest returns the policies whose pins hold: all of them, unless each says that
-// the highest version does. Then it is the one with that, or several of one version.
+// highest returns the policies whose pins apply. These are all policies, unless each of
+// them prefers the highest version. In that case it returns the policy with the highest
+// version, or several with the same version.
 func highest(policies []*model.SchedulingPolicy) []*model.SchedulingPolicy {
 	var out []*model.SchedulingPolicy
 	var best *semver.Version

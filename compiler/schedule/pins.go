@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// pinned is a deployment target as the pins of some policies leave it: as it was
-// where they have problems.
+// pinned is a deployment target after the pins of some policies. It is unchanged if the
+// pins have problems.
 type pinned struct {
 	version   string
 	manifests model.Manifests
@@ -45,7 +45,7 @@ type change struct {
 	value string
 }
 
-// same reports whether two changes of one slot ask for the same.
+// same reports whether two changes of one slot have the same result.
 func (c change) same(d change) bool { return c.field == d.field && c.value == d.value }
 
 func (c change) String() string {

@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// where is the selector of conditions such as workspace=a and labels.edge=true;
-// key! demands absence. Without conditions it selects all.
+// where returns the selector of conditions such as workspace=a and labels.edge=true; key!
+// requires absence. Without conditions it selects everything.
 func where(conditions ...string) model.Selector {
 	all := model.Selector{Op: model.OpAnd}
 	for _, c := range conditions {
@@ -53,8 +53,8 @@ func labelsOf(pairs []string) map[string]string {
 	return labels
 }
 
-// workload has targets whose labels are its own and those given, as evaluate
-// leaves them.
+// workload has targets with its own labels and the given ones, in the form that evaluate
+// returns.
 func workload(name, workspace string, labels []string, targets ...model.DeploymentTarget) model.Workload {
 	w := model.Workload{Name: name, Workspace: workspace, Labels: labelsOf(labels), Targets: targets}
 	for i := range targets {
@@ -105,7 +105,7 @@ func sample() *model.Environment {
 	}
 }
 
-// never is for selectors that have nothing to ask of CUE.
+// never is for selectors without expressions for CUE.
 func never(model.Expr, string) bool { panic("asked of CUE") }
 
 func assign(t *testing.T, env *model.Environment) (*Schedule, []diag.Diagnostic) {

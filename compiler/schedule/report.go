@@ -4,23 +4,23 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// report collects diagnostics: one for each thing to say, with all the
-// assignments that it concerns.
+// report collects diagnostics: one for each problem, with all the assignments that it
+// concerns.
 type report struct {
 	environment string
 	found       []diag.Diagnostic
-	concerned   [][]string // beside found: the assignments
+	concerned   [][]string // for each of found: the assignments
 	number      map[finding]int
 }
 
-// finding tells diagnostics apart.
+// finding identifies equal diagnostics.
 type finding struct {
 	code    diag.Code
 	path    string
 	message string
 }
 
-// add says d, of one more assignment where an id is given.
+// add reports d. If an id is given, d concerns one more assignment.
 func (r *report) add(d diag.Diagnostic, ids ...string) {
 	key := finding{d.Code, d.Path, d.Message}
 	n, ok := r.number[key]

@@ -25,8 +25,8 @@ type Assignment struct {
 	ClusterType *model.ClusterType
 	// Policies are the names of the policies that assign it, sorted.
 	Policies []string
-	// SparedBy are the names of the policies with deny that would take it away, except
-	// their except; sorted.
+	// SparedBy are the names of the policies with deny that would remove it, but whose
+	// except excludes it; sorted.
 	SparedBy []string
 	// Version and Manifests are the target's, after the pins of the policies.
 	Version   string
@@ -37,8 +37,8 @@ type Assignment struct {
 	// Wave is the length of the longest chain of dependencies below it on its cluster type.
 	// It is 0 without dependencies. The members of a circle count as one.
 	Wave int
-	// Failed says that it has an error of its own, which is among the
-	// diagnostics: it is not emitted, and its last good folder is kept.
+	// Failed reports whether it has an error of its own, which is among the diagnostics. If
+	// so, it is not emitted, and its last good folder is kept.
 	Failed bool
 }
 
@@ -47,11 +47,12 @@ func (a *Assignment) ID(environment string) string {
 	return environment + "/" + a.ClusterType.Name + "/" + a.Target.FullName
 }
 
-// Denial is a pair of a deployment target and a cluster type that policies take away.
+// Denial is a pair of a deployment target and a cluster type that policies remove.
 type Denial struct {
 	ClusterType      string
 	DeploymentTarget string // the full name
-	// Policies are the names of those that do, sorted: with deny, or by their own except.
+	// Policies are the names of the policies that remove it, with deny or by their own
+	// except; sorted.
 	Policies []string
 }
 
@@ -62,8 +63,8 @@ type Schedule struct {
 	Environment string
 	// Assignments are sorted by cluster type, then full name.
 	Assignments []Assignment
-	// Denied are the pairs that policies select and that others, or an except, take away
-	// altogether; sorted as the assignments are.
+	// Denied are the pairs that policies select, but that other policies or an except
+	// remove completely. They are sorted like the assignments.
 	Denied []Denial
 
 	fleet      *fleet

@@ -163,8 +163,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A pair is assigned, or WhyNot says why not; the two agree with the policies
-// evaluated pair by pair.
+// A pair is assigned, or WhyNot returns the reason. Both agree with the policies evaluated
+// pair by pair.
 func TestEveryPairIsExplained(t *testing.T) {
 	for seed := range uint64(20) {
 		env := fleetOf(seed)

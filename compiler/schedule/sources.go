@@ -2,15 +2,14 @@ package schedule
 
 import "github.com/kalypso-io/kalypso/compiler/model"
 
-// revisions are the fields that say which revision of a source is meant; a
-// source has one of them.
+// revisions are the fields that select the revision of a source; a source has one of them.
 var revisions = []string{"branch", "tag", "semver", "commit", "digest"}
 
-// revisionSlot stands for all of them in the path of a slot.
+// revisionSlot replaces all of them in the path of a slot.
 const revisionSlot = "revision"
 
-// pinnable returns the fields that a pin can replace, by their path in it: those
-// of schema.#Pin, as far as the manifests have the source.
+// pinnable returns the fields that a pin can replace, by their path in it. These are the
+// fields of schema.#Pin, if the manifests have the source.
 func pinnable(version *string, m *model.Manifests) map[string]*string {
 	fields := map[string]*string{"version": version}
 	addGit(fields, "manifests.git.", m.Git)
@@ -21,7 +20,7 @@ func pinnable(version *string, m *model.Manifests) map[string]*string {
 	if k := m.Kustomize; k != nil {
 		addGit(fields, "manifests.kustomize.git.", k.Git)
 		addOCI(fields, "manifests.kustomize.oci.", k.OCI)
-		// The overlay has the path, its source has none.
+		// The overlay has the path, and its source does not have one.
 		delete(fields, "manifests.kustomize.git.path")
 		delete(fields, "manifests.kustomize.oci.path")
 		fields["manifests.kustomize.path"] = &k.Path

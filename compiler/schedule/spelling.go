@@ -22,7 +22,7 @@ type usage map[string]*use
 // use is a word's use.
 type use struct {
 	count  int
-	ref    model.Ref         // where it was used first; zero if that is not to be reported
+	ref    model.Ref         // its first use; zero if that is not to be reported
 	beside map[string]string // the labels of the entity that used it first
 }
 

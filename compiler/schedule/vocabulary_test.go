@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// The hint speaks of the words for which the selector cannot hold, and of no others.
+// The hint names exactly the words that keep the selector from holding.
 func TestHint(t *testing.T) {
 	either := func(s ...model.Selector) model.Selector { return model.Selector{Op: model.OpOr, Args: s} }
 	label := func(op model.SelectorOp, key string, s model.Selector) model.Selector {

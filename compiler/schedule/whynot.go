@@ -14,22 +14,22 @@ import (
 // nearestPolicies is how many policies WhyNot shows.
 const nearestPolicies = 3
 
-// Absence says why a deployment target is not assigned to a cluster type.
+// Absence is the reason why a deployment target is not assigned to a cluster type.
 type Absence struct {
 	Environment      string `json:"environment"`
 	ClusterType      string `json:"clusterType"`
 	DeploymentTarget string `json:"deploymentTarget"` // the full name
 	// Unknown are the sides that the environment does not have.
 	Unknown []Unknown `json:"unknown,omitempty"`
-	// Removals are the policies that select the pair; there is nothing more to say
-	// where there are some.
+	// Removals are the policies that select the pair but lose it. If there are some, they
+	// are the only reason.
 	Removals []Removal `json:"removals,omitempty"`
-	// Nearest are the policies that select the pair, up to the fewest constraints,
-	// the nearest first; of equally near ones, those that select the deployment
-	// target.
+	// Nearest are the policies that select the pair except for the fewest constraints, the
+	// nearest first. Of equally near ones, the policies that select the deployment target
+	// come first.
 	Nearest []NearMiss `json:"nearest,omitempty"`
-	// Uncertain says that errors hide a part of the environment, so that there may
-	// be other reasons.
+	// Uncertain reports that errors hide a part of the environment, so there may be other
+	// reasons.
 	Uncertain bool `json:"uncertain,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type Unknown struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// In says that the environment does not have it, and what it has.
+// In returns a text that the environment does not have it, with the nearest existing name.
 func (u Unknown) In(environment string) string {
 	text := fmt.Sprintf("there is no %s %s in %s", u.Kind, u.Name, environment)
 	if u.Hint != "" {
@@ -50,10 +50,10 @@ func (u Unknown) In(environment string) string {
 	return text
 }
 
-// Removal is a policy that selects the pair, and what takes the pair from it.
+// Removal is a policy that selects the pair, and the reason why it loses the pair.
 type Removal struct {
 	Policy string `json:"policy"`
-	// Except says that the policy's own except does.
+	// Except reports that the policy's own except removes it.
 	Except bool `json:"except,omitempty"`
 	// DeniedBy are the policies with deny that do.
 	DeniedBy []string `json:"deniedBy,omitempty"`
@@ -115,7 +115,7 @@ func (s *Schedule) removals(t, c int) []Removal {
 	return out
 }
 
-// nearest returns the policies that come nearest to selecting the pair.
+// nearest returns the policies that need the fewest changes to select the pair.
 func (s *Schedule) nearest(t, c int) []NearMiss {
 	var out []NearMiss
 	for i := range s.selections {

@@ -85,8 +85,8 @@ func (x *Index) eachHolds(s *model.Selector, c *column, e int32) bool {
 	return true
 }
 
-// valueHolds reports whether s holds for the value v, and what s excludes for all
-// values.
+// valueHolds reports whether s holds for the value v. The parts of s that exclude values
+// must hold for all values.
 func (x *Index) valueHolds(s *model.Selector, c *column, e, v int32, values []int32) bool {
 	switch s.Op {
 	case model.OpAll:

@@ -14,15 +14,15 @@ import (
 	"slices"
 )
 
-// Index knows which entities have which facts.
+// Index has the facts of entities.
 type Index struct {
 	root   column // of the entities themselves: each is a struct
 	memory memory
 }
 
-// NewIndex returns an index over entities, numbered in the order of facts. It
-// keeps nothing of the facts but their strings, so the sequence may make them one
-// by one, in the same maps and slices.
+// NewIndex returns an index over entities, numbered in the order of facts. It keeps only
+// the strings of the facts, so the sequence may make them one by one, in the same maps and
+// slices.
 func NewIndex(facts iter.Seq[Facts], satisfies Satisfier) *Index {
 	x := &Index{memory: memory{ask: satisfies}}
 	var n int32
@@ -61,7 +61,7 @@ func NewIndexOf(names []string, facts iter.Seq[[]Fact], satisfies Satisfier) *In
 type column struct {
 	// entities have the name: ascending, each as often as it has values.
 	entities []int32
-	// values are, beside entities, positions in distinct, or isStruct.
+	// values are, parallel to entities, positions in distinct, or isStruct.
 	values   []int32
 	distinct []posting
 	number   map[string]int32   // positions in distinct, by value
@@ -77,7 +77,7 @@ type posting struct {
 // isStruct is the value in a column for an entity that has a struct.
 const isStruct int32 = -1
 
-// add records what entity e has; entities come in ascending order.
+// add records the fact of entity e; entities come in ascending order.
 func (c *column) add(e int32, f Fact) {
 	if f.Facts == nil {
 		for i, v := range f.Values {

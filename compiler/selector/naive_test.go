@@ -108,8 +108,8 @@ func (d dice) selector(depth int) model.Selector {
 	return or(args...)
 }
 
-// The index agrees with the naive evaluator, and Why finds something wrong
-// exactly where the selector does not hold.
+// The index agrees with the naive evaluator, and Why finds a mismatch exactly if the
+// selector does not hold.
 func TestIndexAgreesWithNaive(t *testing.T) {
 	for seed := range uint64(40) {
 		d := dice{rand.New(rand.NewPCG(seed, 0))}

@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Select returns the entities that the selector holds for, ascending. The slice
-// is the caller's.
+// Select returns the entities for which the selector holds, in ascending order. The caller
+// owns the slice.
 func (x *Index) Select(s model.Selector) []int {
 	list := x.Selected(s)
 	if list == nil {
@@ -35,8 +35,9 @@ func (x *Index) Selected(s model.Selector) []int32 {
 	return out
 }
 
-// equal returns the entities of a selector that only asks for fields to have
-// values, as most do: those that are in the lists of all of its values.
+// equal returns the entities of a selector that only compares fields with values, as most
+// selectors do. These are the entities in the lists of all of its values. It returns false
+// for another selector.
 func (x *Index) equal(s *model.Selector) ([]int32, bool) {
 	switch {
 	case s.Op == model.OpField && s.Args[0].Op == model.OpEqual:
@@ -72,8 +73,8 @@ func intersection(a, b []int32) []int32 {
 	return out
 }
 
-// candidates appends to lists ascending lists of entities, which together hold
-// all entities that satisfy s in c: those of the rarest part of a conjunction.
+// candidates appends ascending lists of entities to lists. Together they have all entities
+// that satisfy s in c. For a conjunction, they are the entities of its rarest part.
 func (x *Index) candidates(s *model.Selector, c *column, lists [][]int32) [][]int32 {
 	if c == nil {
 		return lists
@@ -165,8 +166,8 @@ func (x *Index) union(lists [][]int32) []int32 {
 	return out
 }
 
-// distinct returns an ascending list without repetitions: the list itself where
-// it has none.
+// distinct returns an ascending list without repetitions. It returns the list itself if it
+// has none.
 func distinct(list []int32) []int32 {
 	for i := 1; i < len(list); i++ {
 		if list[i] != list[i-1] {

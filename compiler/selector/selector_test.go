@@ -145,8 +145,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// CUE is asked once for each expression and value, however many entities have
-// the value and goroutines select.
+// CUE evaluates each expression and value once, however many entities have the value and
+// goroutines select.
 func TestAsksOnce(t *testing.T) {
 	var asked, running atomic.Int32
 	ask := func(e model.Expr, v string) bool {
@@ -177,8 +177,8 @@ func TestAsksOnce(t *testing.T) {
 	}
 }
 
-// A rare equality keeps the other constraints from being asked about values
-// that do not matter.
+// If an equality is rare, the other constraints are not evaluated for values that do not
+// matter.
 func TestRarestFirst(t *testing.T) {
 	asked := 0
 	ask := func(e model.Expr, v string) bool { asked++; return satisfies(e, v) }

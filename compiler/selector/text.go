@@ -6,7 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// want says in words what a field or an optional field wants of its name.
+// want describes in words the constraint of a field, or an optional field, on its name.
 func want(s *model.Selector) string {
 	constraint := &s.Args[0]
 	switch {

@@ -55,9 +55,9 @@ type unknown struct {
 	name  bool     // it is a name, and no value
 }
 
-// Explain adds to a diagnostic why a selector of a kind of entity, which the facts are of, may
-// select nothing. It is a mistake if it names what no entity has, or if a value is one edit away from
-// one that an entity has.
+// Explain adds to a diagnostic the reason why a selector may select nothing. kind is the
+// kind of entity to which the facts belong. The selector is a mistake if it uses a name
+// that no entity has, or a value one edit away from an entity's value.
 func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) diag.Diagnostic {
 	if len(v) == 0 {
 		return d.Hinting(fmt.Sprintf("the environment has no %ss", kind))
@@ -83,8 +83,8 @@ func (v Vocabulary) Explain(d diag.Diagnostic, kind string, s *model.Selector) d
 	return d.Hinting(hint)
 }
 
-// unknowns returns the words for whose absence s, a constraint on what is at
-// path, cannot hold.
+// unknowns returns the words that do not exist and therefore keep s from holding. s is a
+// constraint on the value at path.
 func (v Vocabulary) unknowns(s *model.Selector, path string) []unknown {
 	var out []unknown
 	switch s.Op {

@@ -14,7 +14,7 @@ type Mismatch struct {
 	// Want is the constraint: a CUE expression, "present", "absent", or "absent or"
 	// and an expression.
 	Want string `json:"want"`
-	// Have are the values that are there; none where the fact is absent.
+	// Have are the existing values. It is nil if the fact is absent.
 	Have []string `json:"have,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // that it has open. The others lead to folders and have the name of a data file.
 func (p *Platform) Links() []string { return p.links }
 
-// mostLinked is the size in bytes up to which a link may lead to a data file.
+// mostLinked is the largest size, in bytes, of a data file to which a link may lead.
 const mostLinked = 16 << 20
 
 // lookAside checks entries that are not regular files and not part of the package. CUE
@@ -67,7 +67,7 @@ func (p *Platform) lookNoFile(rel string) []diag.Diagnostic {
 	return []diag.Diagnostic{(&NoFileError{rel, err == nil}).Diagnostic()}
 }
 
-// bar keeps CUE from loading what a file belongs to.
+// bar keeps CUE from loading the package of a file.
 func (p *Platform) bar(rel string) {
 	dir := path.Dir(rel)
 	environment, deeper := environmentOf(dir)

@@ -22,27 +22,27 @@ type Assembly struct {
 	Repository *git.Repository
 	// Marker is the required content of Base; the zero Marker for a platform.
 	Marker Marker
-	// Base is the commit, and Path the platform's folder in it; "." for the root. Folder,
-	// where it is set, is a folder with the base instead.
+	// Base is the commit, and Path is the platform's folder in it; "." for the root. If
+	// Folder is set, it is a folder with the base instead.
 	Base   git.Hash
 	Path   string
 	Folder string
 	// Own are the environments whose own files are not those of Base, by name.
 	Own map[string]Own
-	// Prefetch, if given, is called with the ids of all files before the first is read, so that
-	// those that do not exist can be brought at once.
+	// Prefetch, if given, is called with the ids of all files before the first is read. It
+	// can fetch the missing files at once.
 	Prefetch func(ctx context.Context, ids []git.Hash) error
 }
 
-// Own is where an environment's own files are.
+// Own is the place of an environment's own files.
 type Own struct {
 	Commit git.Hash
 	Path   string // of their folder in the commit; "." for its root
 }
 
-// Assemble writes the platform into a new temporary folder, and returns the folder. It
-// promises the same as Checkout. An environment whose folder is not in its commit has
-// no files.
+// Assemble writes the platform into a new temporary folder, and returns the folder. It has
+// the same guarantees as Checkout. An environment whose folder is not in its commit has no
+// files.
 func Assemble(ctx context.Context, a Assembly) (platform string, remove func() error, err error) {
 	platform, remove, err = a.assemble(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (a *Assembly) owned() (map[string]layer, error) {
 	return out, nil
 }
 
-// split takes the environments that have other files out of the base.
+// split removes from the base the files of environments that have other files.
 func (a *Assembly) split(base []git.Entry, own map[string]layer) ([]layer, error) {
 	environments := entryOf(base, Environments)
 	base = slices.DeleteFunc(slices.Clone(base), func(e git.Entry) bool { return e.Name == Environments })
@@ -249,8 +249,8 @@ type files struct {
 	seen       int
 }
 
-// add adds the files in and below a folder. Beyond the bounds it ends in silence:
-// writing the files says so.
+// add adds the files in and below a folder. Beyond the bounds it stops without an error,
+// because writing the files reports one.
 func (f *files) add(entries []git.Entry, depth int) error {
 	for _, e := range entries {
 		if f.seen++; depth > mostDepth || f.seen > mostEntries {

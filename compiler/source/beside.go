@@ -50,7 +50,7 @@ func (p *Platform) lookBeside() []diag.Diagnostic {
 	return ds
 }
 
-// embedded returns the files that the platform's files embed, or may name as those of
+// embedded returns the files that the platform's files embed, or may name as files of
 // inventories, by their paths from the root.
 func (p *Platform) embedded() map[string]bool {
 	out := map[string]bool{}
@@ -61,7 +61,7 @@ func (p *Platform) embedded() map[string]bool {
 		}
 		f, err := parser.ParseFile(p.files.Path(rel), data)
 		if err != nil {
-			continue // loading it reports what is wrong with it
+			continue // loading the file reports the error
 		}
 		for _, e := range Embeds(f, p.files) {
 			if name, ok := p.files.Name(e.Path); ok {
@@ -80,8 +80,8 @@ func (p *Platform) embedded() map[string]bool {
 	return out
 }
 
-// ofOthers are the collections whose names are outermost keys of other tools' files
-// too: of helmfile.yaml, of a kubeconfig, of Compose, and of tools that test.
+// ofOthers are the collections whose names are outermost keys of other tools' files too.
+// These tools are helmfile, kubectl, Compose, and tools for tests.
 var ofOthers = []string{"environments", "clusters", "configs", "tests"}
 
 // describesPlatform reports whether a YAML file describes a platform. Then one of its

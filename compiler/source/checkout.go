@@ -30,7 +30,7 @@ type checkout struct {
 	bytes   int64
 }
 
-// folder writes the entries of a tree into dir, which is there and empty.
+// folder writes the entries of a tree into dir, which exists and is empty.
 func (c *checkout) folder(entries []git.Entry, dir string) error {
 	if strings.Count(dir, "/") > mostDepth {
 		return fmt.Errorf("%s: folders are nested too deeply", dir)
@@ -86,8 +86,8 @@ func (c *checkout) entry(e git.Entry, at string) error {
 	return fmt.Errorf("%s has mode %q, which git does not know", at, e.Mode)
 }
 
-// mustBeWhole reports whether what is at a path counts also where nothing names it:
-// without its files, something else would be compiled, and nobody would notice.
+// mustBeWhole reports whether the files at a path count even if nothing names them. Without
+// them, kalypso would compile another platform, and nobody would notice.
 func mustBeWhole(at string) bool {
 	first, _, _ := strings.Cut(at, "/")
 	return first == Environments || first == "cue.mod"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCheckout writes the 40,000 files of a revision, most of which git has
-// as differences to others.
+// BenchmarkCheckout writes the 40,000 files of a revision. git has most of them as
+// differences to others.
 func BenchmarkCheckout(b *testing.B) {
 	dir := b.TempDir()
 	run(b, dir, "init", "-q")

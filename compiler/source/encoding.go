@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// utf16Of returns the byte order that a file's mark says it is UTF-16 in, which CUE
-// reads; nil if it has no mark.
+// utf16Of returns the byte order of a file in UTF-16, which CUE reads, by the mark at its
+// beginning. It returns nil if the file has no mark.
 func utf16Of(data []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):

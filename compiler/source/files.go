@@ -46,7 +46,7 @@ func NewFiles(root string, over Overlay) *Files {
 	return f
 }
 
-// Path returns where a file is on the disk, or would be.
+// Path returns the path of a file on the disk, even if it does not exist there.
 func (f *Files) Path(name string) string { return filepath.Join(f.Root, filepath.FromSlash(name)) }
 
 // Name returns the name of the file at a path on the disk, and whether it is in the

@@ -27,8 +27,8 @@ type Base struct {
 	Message string    // from outside
 }
 
-// Bases returns the base commits, newest first. It returns nil if the head has no
-// platform. An error is the last that comes.
+// Bases returns the base commits, newest first. It returns none if the head has no
+// platform. An error ends the sequence.
 func (h History) Bases() iter.Seq2[Base, error] {
 	return func(yield func(Base, error) bool) {
 		var oldest Base // with the state
@@ -54,8 +54,8 @@ func (h History) Bases() iter.Seq2[Base, error] {
 	}
 }
 
-// Base returns the base commit of the head: the newest. It is the zero Base where the
-// head has no platform.
+// Base returns the newest base commit of the head. It returns the zero Base if the head has
+// no platform.
 func (h History) Base() (Base, error) {
 	for b, err := range h.Bases() {
 		return b, err
@@ -151,8 +151,8 @@ func (h History) compare(at string, was, is git.Entry, edits *[]Edit) error {
 	return nil
 }
 
-// Changes returns the commits that changed what is at a path, newest first. An error is the last that
-// comes.
+// Changes returns the commits that changed the content of a path, newest first. An error
+// ends the sequence.
 func (h History) Changes(at string) iter.Seq2[Base, error] {
 	return func(yield func(Base, error) bool) {
 		var newer Base // the oldest commit so far with the same content at the path
@@ -178,8 +178,8 @@ func (h History) Changes(at string) iter.Seq2[Base, error] {
 	}
 }
 
-// Newest returns the newest commit that changed what is at a path; zero if nothing ever
-// was there.
+// Newest returns the newest commit that changed the content of a path. It returns the zero
+// hash if nothing ever existed there.
 func (h History) Newest(at string) (git.Hash, error) {
 	for c, err := range h.Changes(at) {
 		return c.Commit, err
@@ -187,7 +187,7 @@ func (h History) Newest(at string) (git.Hash, error) {
 	return git.Hash{}, nil
 }
 
-// OwnPath is where an environment's own files are, where they are not in a branch of
+// OwnPath returns the path of an environment's own files if they are not in a branch of
 // their own.
 func (h History) OwnPath(environment string) string {
 	return path.Join(h.Path, Environments, environment)

@@ -6,7 +6,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Marker lists the files by which a folder of a commit is recognized.
+// Marker lists the files that identify a folder of a commit.
 type Marker struct {
 	What  string   // in messages
 	Files []string // paths in the folder, with slashes; one of them is enough

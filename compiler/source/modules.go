@@ -21,7 +21,7 @@ import (
 // localModuleFile replaces modules for their developers.
 const localModuleFile = "cue.mod/local-module.cue"
 
-// moduleDigest covers the files that say which modules there are.
+// moduleDigest covers the files that define the modules.
 func (s *scanner) moduleDigest() (Digest, error) {
 	h := sha256.New()
 	for _, name := range []string{moduleFile, localModuleFile} {

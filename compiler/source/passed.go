@@ -20,8 +20,7 @@ func isPassedOver(name string) bool {
 	return strings.HasSuffix(strings.ToLower(name), ".cue") && !isSource(name)
 }
 
-// lookPassedOver warns of a file of the platform that CUE passes over: what it says
-// does not exist.
+// lookPassedOver warns of a file of the platform that CUE skips: its content has no effect.
 func (p *Platform) lookPassedOver(rel string) ([]diag.Diagnostic, error) {
 	environment, deeper := environmentOf(path.Dir(rel))
 	if path.Dir(rel) != "." && (environment == "" || deeper != "") {

@@ -9,9 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// unportable warns of a file or folder whose name not every file system can hold beside
-// the others of its folder. names has the earlier ones, by their lower case. It adds
-// the name.
+// unportable warns of a file or folder if not every file system can have its name beside
+// the other names in its folder. names has the earlier names, by their lower case.
+// unportable adds the name.
 func unportable(rel string, names map[string]string) []diag.Diagnostic {
 	name := path.Base(rel)
 	lower := strings.ToLower(name)

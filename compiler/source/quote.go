@@ -11,8 +11,8 @@ import (
 // mostQuoted is the size, in bytes, of the largest file whose lines are quoted.
 const mostQuoted = 4 << 20
 
-// note remembers what a file was when it was read. One that was read twice, and changed
-// in between, is never quoted.
+// note remembers the digest of a file at the time of reading. If a file is read twice and
+// changes in between, it is never quoted.
 func (p *Platform) note(name string, content Digest) {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -67,7 +67,7 @@ func (p *Platform) textOf(name string) string {
 // line is a line of a file.
 type line struct {
 	text     string
-	inString bool // it is inside a string of several lines, where nothing says what it is
+	inString bool // it is inside a string of several lines, where the text has no structure
 	secret   bool // it is the value of a name above that looks like a secret's
 }
 

@@ -48,8 +48,8 @@ func Checkout(ctx context.Context, dir, rev string) (platform string, remove fun
 	return platform, remove, nil
 }
 
-// HasRevision reports whether a name is a revision of the repository that a folder is
-// in, as Checkout takes it.
+// HasRevision reports whether a name is a revision of the repository of a folder, in a form
+// that Checkout accepts.
 func HasRevision(dir, rev string) bool {
 	root, err := Root(dir)
 	if err != nil {
@@ -64,8 +64,8 @@ func HasRevision(dir, rev string) bool {
 	return err == nil
 }
 
-// Repository opens the repository that a platform's folder is in, and returns where in
-// it that is, with slashes; "." for its root.
+// Repository opens the repository of a platform's folder. It also returns the path of the
+// folder in the repository, with slashes; "." for its root.
 func Repository(root string) (*git.Repository, string, error) {
 	repo, err := openRepository(root)
 	if err != nil {

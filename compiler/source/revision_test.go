@@ -445,8 +445,8 @@ func TestCheckoutHostile(t *testing.T) {
 	check(t, dir, "", "hostile")
 }
 
-// A few trees that hold each other many times are a small repository and a
-// checkout without end.
+// A few trees that contain each other many times are a small repository and an endless
+// checkout.
 func TestCheckoutIsBounded(t *testing.T) {
 	c := &checkout{ctx: t.Context(), entries: mostEntries}
 	err := c.folder([]git.Entry{{Name: "a", Mode: git.FileMode}}, ".")

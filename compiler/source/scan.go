@@ -43,7 +43,7 @@ type Sources struct {
 	Files []File
 	// Module is the digest of the module's files in cue.mod.
 	Module Digest
-	// Imported says that an import leads to a file of the package itself.
+	// Imported reports whether an import leads to a file of the package itself.
 	Imported bool
 }
 
@@ -54,9 +54,9 @@ type File struct {
 	Data []byte
 	// Content is the digest of Data.
 	Content Digest
-	// Needs are the digests of all files that this one imports or embeds, and that
-	// those do, by their names from the root. The name of an embedded file that
-	// is a link is followed by where it leads.
+	// Needs are the digests of all files that this file imports or embeds, directly or
+	// through others, by their names from the root. If an embedded file is a link, the
+	// target of the link follows the name.
 	Needs map[string]Digest
 }
 
@@ -123,7 +123,7 @@ func (p *Platform) Sources(environment string, found func(names []string, of Dig
 		out.Files = append(out.Files, File{f.name, f.data, f.content, needs})
 	}
 	slices.SortFunc(out.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	// Remember what the files of a package were, and those that they need.
+	// Remember the digests of the package's files, and of the files that they need.
 	for _, f := range out.Files {
 		p.note(f.Name, f.Content)
 		for name, content := range f.Needs {
@@ -193,8 +193,8 @@ func (s *scanner) embeds(f *scanned) []Embedded {
 	return Embeds(syntax, s.Files)
 }
 
-// folder returns the names of a folder's CUE files, from the root; none for a folder
-// that does not exist.
+// folder returns the names of a folder's CUE files, from the root. It returns nil if the
+// folder does not exist.
 func (s *scanner) folder(dir string) ([]string, error) {
 	if names, done := s.folders[dir]; done {
 		return names, nil
@@ -223,8 +223,8 @@ func (s *scanner) isNoFolder(name string) bool {
 	return err != nil || !info.IsDir()
 }
 
-// packageFiles returns the files of a folder and of those above it, up to top,
-// that may be of one of the packages.
+// packageFiles returns the files of a folder and of the folders above it, up to top, that
+// may belong to one of the packages.
 func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, error) {
 	var out []*scanned
 	for {
@@ -248,7 +248,7 @@ func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, 
 	}
 }
 
-// follow adds to needs what a file imports and embeds.
+// follow adds the files and modules that a file imports and embeds to needs.
 func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[string]bool) error {
 	for _, e := range s.embeds(f) {
 		s.embedded(f, e, needs)
@@ -303,9 +303,9 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 	needs[what] = Digest{} // it is refused, or left out of a glob
 }
 
-// resolve returns the files that an import may lead to, except those of other modules.
-// To needs it adds the modules that begin on the way: CUE finds no package of this one
-// in them.
+// resolve returns the files that an import may lead to, except the files of other modules.
+// It adds to needs the modules that begin on the way, because CUE finds no package of this
+// module in them.
 func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error) {
 	parts := ast.ParseImportPath(of)
 	folders := []struct{ top, dir string }{}
@@ -342,8 +342,8 @@ func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error
 	return out, nil
 }
 
-// packagesOf returns the packages of a folder that an import may mean: the one
-// that it names, or else all.
+// packagesOf returns the packages of a folder that an import may mean: the named package,
+// or else all.
 func (s *scanner) packagesOf(dir, named string) ([]string, error) {
 	names, err := s.folder(dir)
 	if err != nil {

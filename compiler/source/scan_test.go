@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// digestOf opens a platform and scans what an environment is made of, or the base.
+// digestOf opens a platform and scans the sources of an environment, or of the base.
 func digestOf(t *testing.T, root, environment string) Digest {
 	t.Helper()
 	p, _, err := Open(root)
@@ -134,7 +134,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A folder that stands for a module is read whole.
+// A folder that replaces a module is read whole.
 func TestReplacedModule(t *testing.T) {
 	root, other := manyKinds(t), t.TempDir()
 	change(t, root, "cue.mod/local-module.cue", fmt.Sprintf("deps: \"a.example/a@v0\": replaceWith: %q\n", other))
@@ -195,8 +195,7 @@ func loads(t *testing.T, root, dir string) string {
 	return strings.Join(slices.Sorted(maps.Keys(lines)), "\n")
 }
 
-// Whatever file is changed or removed: if CUE then loads something else, the
-// digest is another one.
+// If any file is changed or removed and CUE then loads something else, the digest differs.
 func TestSourcesCoverWhatCUELoads(t *testing.T) {
 	for _, from := range []string{"../../testdata/platform", "../../examples/hello-world", "../../examples/factory", manyKinds(t)} {
 		root := t.TempDir()

@@ -36,7 +36,7 @@ const Environments = "environments"
 
 // Platform is a platform in a directory.
 type Platform struct {
-	// Root is the absolute path of the folder that holds cue.mod.
+	// Root is the absolute path of the folder with cue.mod.
 	Root string
 	// Module is the platform's module path, such as "sample.example/platform@v0".
 	// It identifies the platform.
@@ -54,14 +54,15 @@ type Platform struct {
 	barred  map[string]bool   // environments that CUE must not load; "" for the base
 	links   []string          // that lead nowhere, or to a folder that is named like a file
 	hasBase bool
-	// borrows are the environments of whose folders each environment imports helper packages; "" for the base.
+	// borrows has, for each environment, the environments whose helper packages it imports.
+	// The key of the base is "".
 	borrows map[string][]string
 
 	reading sync.Mutex
 	read    map[string]Digest // the content of files as read, by name, for quoting them
 }
 
-// NotAPlatformError says that a folder is in no CUE module.
+// NotAPlatformError reports a folder that is not in a CUE module.
 type NotAPlatformError struct{ Dir string }
 
 // Error describes the missing file, and a remedy.
@@ -70,9 +71,9 @@ func (e *NotAPlatformError) Error() string {
 		"run kalypso in the platform, name it with -C, or let kalypso init write one", e.Dir)
 }
 
-// Open finds the platform that dir is in, and looks at its files. The
-// diagnostics are about files that have no effect, or whose package is not
-// known; the error is about folders and files that cannot be read.
+// Open finds the platform that dir is in, and checks its files. The diagnostics are about
+// files without effect, and about files whose package is unknown. The error is about
+// folders and files that cannot be read.
 func Open(dir string) (*Platform, []diag.Diagnostic, error) { return OpenOver(dir, nil) }
 
 // OpenOver is as Open, with an overlay, which may be nil, over the platform's files.
@@ -103,9 +104,8 @@ func (p *Platform) HasFolder(environment string) bool {
 	return slices.Contains(p.Folders, environment)
 }
 
-// Hides reports whether a file that should be a part of the environment is not
-// loaded, so that it is not known what the environment has. The diagnostics of Open
-// say which.
+// Hides reports whether CUE does not load a file that should be a part of the environment.
+// Then it is unknown what the environment has. The diagnostics of Open name the file.
 func (p *Platform) Hides(environment string) bool { return p.hidden[""] || p.hidden[environment] }
 
 // Loadable reports whether CUE may load the environment, or the base for "". It may not if
@@ -115,17 +115,17 @@ func (p *Platform) Loadable(environment string) bool {
 	return !p.barred[""] && !p.barred[environment]
 }
 
-// Bar makes CUE load nothing of the platform any more: its base is too much for it.
+// Bar forbids CUE to load anything else of the platform: its base is too costly.
 func (p *Platform) Bar() { p.barred[""] = true }
 
-// FirstFile returns where the first file of the environment, or of the base for "",
-// begins, in the order of their names.
+// FirstFile returns the beginning of the first file of the environment, or of the base for
+// "", in the order of their names.
 func (p *Platform) FirstFile(environment string) model.Position {
 	return model.Position{File: p.first[environment], Line: 1, Column: 1}
 }
 
-// Dir returns the folder, relative to the root, whose package is the
-// environment's: its own, or the root where it has none.
+// Dir returns the folder, relative to the root, of the environment's package. This is its
+// own folder, or the root if it has none.
 func (p *Platform) Dir(environment string) string {
 	if p.HasFolder(environment) {
 		return path.Join(Environments, environment)
@@ -193,8 +193,8 @@ func readModule(files *Files) (module string, ds []diag.Diagnostic, err error) {
 	return f.QualifiedModule(), ds, nil
 }
 
-// moduleErrors returns the errors of a module file. Of alternatives that do not fit,
-// CUE announces how many there are, which says nothing.
+// moduleErrors returns the errors of a module file. If several alternatives do not fit, CUE
+// first reports their number; moduleErrors omits that message.
 func moduleErrors(err error) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, e := range cueerrors.Errors(err) {
@@ -214,7 +214,7 @@ func moduleErrors(err error) []diag.Diagnostic {
 	return ds
 }
 
-// moduleFile is where a CUE module says what it is.
+// moduleFile is the file that describes a CUE module.
 const moduleFile = "cue.mod/module.cue"
 
 func badModule(why string) diag.Diagnostic {
@@ -243,7 +243,8 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	return ds, err
 }
 
-// noteImports notes which packages of the module kalypso.io, and of environments, a file imports.
+// noteImports notes the packages of the module kalypso.io, and of environments, that a file
+// imports.
 func (p *Platform) noteImports(rel string, data []byte) {
 	schema, _, _ := strings.Cut(kalypso.ModulePath, "@")
 	own, _, _ := strings.Cut(p.Module, "@")
@@ -253,7 +254,7 @@ func (p *Platform) noteImports(rel string, data []byte) {
 	}
 	f, err := parser.ParseFile("", data, parser.ImportsOnly)
 	if err != nil {
-		return // loading it reports what is wrong with it
+		return // loading the file reports the error
 	}
 	importer, _ := environmentOf(path.Dir(rel))
 	for spec := range f.ImportSpecs() {
@@ -269,8 +270,8 @@ func (p *Platform) noteImports(rel string, data []byte) {
 	}
 }
 
-// lookForPin warns where files import the schema, and plain cue cannot find it. If the
-// module file cannot be used, it reports that instead.
+// lookForPin warns if files import the schema and plain cue cannot find it. If the module
+// file cannot be used, it reports that instead.
 func (p *Platform) lookForPin() []diag.Diagnostic {
 	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root, p.files.Over) {
 		return nil
@@ -281,9 +282,9 @@ func (p *Platform) lookForPin() []diag.Diagnostic {
 		Hinting(fmt.Sprintf("add this line: deps: %q: v: %q", kalypso.ModulePath, kalypso.ModuleVersion))}
 }
 
-// walk looks at the files of a folder, named from the root, and below it. Files
-// that are links count, as for CUE; of folders that are links only those that
-// can be environments, since only they are loaded by their names.
+// walk checks the files of a folder, named from the root, and below it. Links to files
+// count, as for CUE. Links to folders count only if the folder can be an environment,
+// because CUE loads only environments by their names.
 func (p *Platform) walk(dir string) ([]diag.Diagnostic, error) {
 	entries, err := p.files.ReadDir(dir)
 	if err != nil {
@@ -384,7 +385,7 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 		}
 	}
 	if err != nil {
-		return nil, nil // loading it reports what is wrong with it
+		return nil, nil // loading the file reports the error
 	}
 	d, ok := misplaced(dir, pkg, dir == "." || isEnvironment, at)
 	if !ok {
@@ -397,8 +398,8 @@ func (p *Platform) look(rel string) ([]diag.Diagnostic, error) {
 	return []diag.Diagnostic{d}, nil
 }
 
-// environmentOf returns the environment that a folder belongs to, "" for the
-// base, and where the folder is below the environment's own.
+// environmentOf returns the environment of a folder, or "" for the base. deeper is the
+// folder's path below the environment's own folder.
 func environmentOf(dir string) (environment, deeper string) {
 	if below, ok := strings.CutPrefix(dir, Environments+"/"); ok {
 		environment, deeper, _ = strings.Cut(below, "/")
@@ -406,7 +407,8 @@ func environmentOf(dir string) (environment, deeper string) {
 	return environment, deeper
 }
 
-// misplaced says that a file has no effect, or not the one that it seems to have.
+// misplaced returns a diagnostic about a file that has no effect, or not the one that it
+// seems to have. It returns false if the file is at its right place.
 func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic, bool) {
 	switch {
 	case dir == Environments && pkg == Package:

@@ -40,7 +40,7 @@ func (s *Supervisor) Evaluation(what string, sources [32]byte, bounds Bounds) *E
 	return &Evaluation{supervisor: s, what: what, sources: hex.EncodeToString(sources[:]), bounds: b}
 }
 
-// Identify says more exactly what identifies the sources, once that is known.
+// Identify sets a more exact digest of the sources, once it is known.
 func (e *Evaluation) Identify(sources [32]byte) {
 	if e == nil {
 		return
@@ -83,8 +83,8 @@ func (e *Evaluation) mostCPU() time.Duration {
 	return e.bounds.CPU
 }
 
-// left returns how much CPU time the evaluation may take in pieces. Together with the time that it
-// took before, that is less than twice its bound.
+// left returns the CPU time that the evaluation may take in pieces. Together with the time
+// that it took before, this is less than twice its bound.
 func (e *Evaluation) left(s State) time.Duration {
 	return e.bounds.CPU/4*7 - s.Spent[e.identity()]
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// guard gives the guard new limits when the evaluations have changed. They are a little beyond the
-// bounds: the guard makes the program begin again if this goroutine does not run.
+// guard updates the limits of the guard if the evaluations have changed. The limits are a
+// little beyond the bounds: the guard makes the program begin again if this goroutine does
+// not run.
 func (s *Supervisor) guard(now measurement) {
 	if s.options.Guard == nil || len(s.active) == 0 {
 		return
@@ -38,7 +39,7 @@ func (s *Supervisor) guard(now measurement) {
 	)
 }
 
-// unguard takes the limits away, since nothing is evaluated.
+// unguard removes the limits, because nothing is evaluated.
 func (s *Supervisor) unguard() {
 	if s.guarded {
 		s.guarded = false

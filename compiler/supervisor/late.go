@@ -21,7 +21,7 @@ func (s *Supervisor) Defer(may bool) {
 	s.defers = may
 }
 
-// Late returns the environments that were put off, in the order in which they were.
+// Late returns the environments that were put off, in the order of their delay.
 func (s *Supervisor) Late() []string {
 	if s == nil {
 		return nil

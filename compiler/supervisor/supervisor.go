@@ -49,8 +49,8 @@ type State struct {
 	Failed *Trip `json:"failed,omitempty"`
 	// Late are the environments that others do not wait for; see Defer.
 	Late []string `json:"late,omitempty"`
-	// Trial is the environment that this process only tries to evaluate, Little says that it
-	// may have little of its bounds; see TrialOf.
+	// Trial is the environment that this process only tries to evaluate. Little reports
+	// that it may use little of its bounds; see TrialOf.
 	Trial  string `json:"trial,omitempty"`
 	Little bool   `json:"little,omitempty"`
 }
@@ -69,22 +69,22 @@ type Options struct {
 	// return: evaluations go on for as long as the process.
 	Again func(State)
 	Fail  func(Trip)
-	// Ceiling is called with how much memory the collector should let the process have, in
-	// bytes, whenever that changes, or nil.
+	// Ceiling is called when the amount of memory changes that the collector should allow
+	// the process, in bytes. It may be nil.
 	Ceiling func(bytes int64)
-	// Guard is called with the limits at which the program shall begin again though no
-	// goroutine runs, whenever they change, or nil.
+	// Guard is called when the limits change at which the program begins again although no
+	// goroutine runs. It may be nil.
 	Guard func(...again.Limit) error
 }
 
-// Supervisor bounds the evaluations of one process. There is to be one in a process. Its
-// methods may be called by several goroutines, and those of a nil Supervisor bound nothing.
+// Supervisor bounds the evaluations of one process. A process must have only one. Several
+// goroutines may call its methods. A nil Supervisor does not bound anything.
 type Supervisor struct {
 	options Options
 	measure func() measurement
 
 	mu       sync.Mutex
-	turn     sync.Cond // of those that wait until something else is evaluated
+	turn     sync.Cond // of evaluations that wait for other evaluations to end
 	active   []*Evaluation
 	last     time.Duration // of the process's CPU time, that is charged
 	idle     int           // ticks since something was evaluated
@@ -126,10 +126,11 @@ const (
 	// tick is the time between two measurements. In that time a process can write some ten
 	// megabytes of new memory.
 	tick = 10 * time.Millisecond
-	// mostIdle is how many ticks the watch goes on when nothing is evaluated.
+	// mostIdle is the number of ticks for which the watch goes on when nothing is
+	// evaluated.
 	mostIdle = 100
-	// mostStack is how much memory the stacks of goroutines may have, in bytes. Go ends a
-	// process whose stack has no room in a gibibyte, and doubles a stack when it is full.
+	// mostStack is the memory that the stacks of goroutines may have, in bytes. Go ends a
+	// process whose stack does not fit in a gibibyte, and doubles a stack when it is full.
 	mostStack = 900 << 20
 	// largestStack is the most that Go allows for a stack (runtime/debug.SetMaxStack).
 	largestStack = 2_000_000_000
@@ -182,8 +183,8 @@ func (s *Supervisor) look() bool {
 	return false
 }
 
-// after returns the state in which the program begins again after a trip. together says that
-// it is not known which of several evaluations it is.
+// after returns the state in which the program begins again after a trip. together reports
+// that the trip belongs to one of several evaluations, and that it is unknown which one.
 func (s *Supervisor) after(trip *Trip, together bool) State {
 	state := s.spent()
 	if s.final || len(s.active) == 0 || slices.ContainsFunc(state.Trips, trip.repeats) {
@@ -251,7 +252,7 @@ func (s *Supervisor) charge(now measurement) {
 // that the trip belongs to one of several evaluations, and that it is unknown which one.
 func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 	for _, e := range s.active {
-		// Note where the parts are.
+		// Note the places of the parts.
 		for _, p := range e.parts {
 			now := p.place.Load()
 			if p.ticks++; now != p.seen {
@@ -294,7 +295,7 @@ func beyondMemory(b Bounds) string {
 	return fmt.Sprintf("it needs more than %s of memory", SizeText(b.Memory))
 }
 
-// SizeText writes a number of bytes as people give it.
+// SizeText writes a number of bytes in the form that people use.
 func SizeText(bytes int64) string {
 	for _, unit := range []struct {
 		name  string

@@ -12,7 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/again"
 )
 
-// bench is a supervisor whose measurements the test makes, and what it did.
+// bench is a supervisor whose measurements the test sets. It records the calls of the
+// supervisor.
 type bench struct {
 	*Supervisor
 	now    measurement
@@ -122,8 +123,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Of several evaluations that have too much memory together, it is not known which it is:
-// they are evaluated one by one.
+// If several evaluations together have too much memory, it is unknown which one is the
+// cause: they are evaluated one by one.
 func TestMemory(t *testing.T) {
 	for name, now := range map[string]measurement{"memory": {memory: 1<<30 + 1}, "stacks": {stacks: mostStack + 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// A nil supervisor bounds nothing.
+// A nil supervisor does not bound anything.
 func TestNil(t *testing.T) {
 	var s *Supervisor
 	s.MayBeginAgain(false)
@@ -310,8 +311,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// All attempts together take less than twice the bound of CPU time: where too little is left,
-// the place is not looked for.
+// All attempts together take less than twice the bound of CPU time. If too little is left,
+// the supervisor does not look for the place.
 func TestSpent(t *testing.T) {
 	b := newBench(Options{})
 	b.begin(t, b.Evaluation("environment dev", ofDev, least)).At(Place{Files: 7})

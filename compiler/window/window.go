@@ -14,7 +14,7 @@ import (
 	_ "time/tzdata" // for machines that know no time zones, such as bare containers
 )
 
-// Window is a time that comes once, or every week. It is immutable.
+// Window is a span of time that comes once, or every week. It is immutable.
 type Window struct {
 	// from and to are the times on the clock when it begins and ends, as if the clock
 	// showed UTC. For a weekly window, both are in one week, or to is in the next.

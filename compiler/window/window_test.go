@@ -98,8 +98,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestMinutes compares windows with clocks that are watched minute by minute, over
-// days on which they are set.
+// TestMinutes compares windows with clocks that are checked minute by minute, over days on
+// which the clocks change.
 func TestMinutes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct{ tz, set string }{

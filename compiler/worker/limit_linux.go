@@ -20,9 +20,9 @@ func limitMemory(bytes uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes})
 }
 
-// peak returns how many bytes of memory a process had at most that has ended. It is
-// too much for one that was started by a larger process, whose memory it had until
-// it was a program of its own.
+// peak returns the most memory, in bytes, that an ended process had. The number is too
+// large if a larger process started it, because it had that process's memory until it ran
+// its own program.
 func peak(ended *os.ProcessState) int64 {
 	if ended == nil {
 		return 0

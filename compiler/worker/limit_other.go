@@ -18,7 +18,7 @@ func limitMemory(bytes uint64) error {
 		for range time.Tick(20 * time.Millisecond) {
 			metrics.Read(sample)
 			if sample[0].Value.Uint64()-sample[1].Value.Uint64() > bytes {
-				// As Go says it, so that it is understood alike.
+				// The same text as Go's own, so the parent process understands it.
 				fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
 				os.Exit(2)
 			}
@@ -27,5 +27,5 @@ func limitMemory(bytes uint64) error {
 	return nil
 }
 
-// peak says nothing: here a process says itself that it has too much.
+// peak returns 0: on these systems, a process itself reports that it has too much memory.
 func peak(*os.ProcessState) int64 { return 0 }

@@ -22,8 +22,8 @@ type process struct {
 	served int // how many jobs it has done
 }
 
-// startProcess starts a process that calls Serve. It has the environment that start
-// gives it, and none of this process.
+// startProcess starts a process that calls Serve. It has only the environment that start
+// sets for it.
 func startProcess(start func() (*exec.Cmd, error)) (*process, error) {
 	cmd, err := start()
 	if err != nil {
@@ -65,12 +65,12 @@ const (
 	ended            // the context ended
 )
 
-// patience is how many times a job's limit of processors' time may pass until it is
-// ended though it takes none: what it waits for will not come.
+// patience is the number of time limits after which a job ends although it uses no
+// processor time. By then, whatever it waits for will not happen.
 const patience = 20
 
-// do gives a job to the process. Only after an answer the process may be used
-// again, unless it is spent.
+// do sends a job to the process. The process may be used again only after an answer, unless
+// it is spent.
 func (p *process) do(ctx context.Context, job request) (reply, verdict) {
 	p.stderr.reset()
 	var answer reply
@@ -109,7 +109,8 @@ func (p *process) do(ctx context.Context, job request) (reply, verdict) {
 
 const beyondMemory = "it needs more than a gibibyte of memory"
 
-// reason says why the process ended, as far as it has said. It has ended.
+// reason returns the reason why the process ended, as far as its output shows it. The
+// process must have ended.
 func (p *process) reason() string {
 	said := p.stderr.Text()
 	switch {

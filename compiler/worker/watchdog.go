@@ -9,9 +9,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cputime"
 )
 
-// watchdog ends this process when its job has taken more time of processors than it
-// may, after it has said so. On a busy machine a job that only waits for a
-// processor takes none.
+// watchdog ends this process if its job takes more processor time than its limit, after it
+// has reported that. On a busy machine, a job that only waits for a processor takes no
+// processor time.
 type watchdog struct {
 	w io.Writer
 	// answering is held while the answer is written, or the report that the job is late.

@@ -16,7 +16,7 @@ import (
 type request struct {
 	Handler string
 	Job     []byte
-	Limit   int64 // how many nanoseconds of processors' time it may take
+	Limit   int64 // the processor time that it may take, in nanoseconds
 }
 
 // reply is the answer of a worker.
@@ -24,12 +24,12 @@ type reply struct {
 	Data []byte
 	// Error is the text of the error that the handler returned instead of Data, or "".
 	Error string
-	// TooLong says that there is no Data because there would be too much.
+	// TooLong reports that the answer is larger than the limit, so there is no Data.
 	TooLong bool
-	// Late says that there is no Data because the job took more time than it may. The
+	// Late reports that the job took more time than its limit, so there is no Data. The
 	// worker ends.
 	Late bool
-	// Spent says that the worker ends now, as it has grown.
+	// Spent reports that the worker ends now, because it has grown.
 	Spent bool
 }
 

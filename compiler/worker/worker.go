@@ -49,8 +49,8 @@ func NewPool(n int, start func() (*exec.Cmd, error)) *Pool {
 	return p
 }
 
-// BeyondError says that a job was beyond the bounds of a worker. A faster machine
-// might finish it.
+// BeyondError reports that a job exceeded the bounds of a worker. A faster machine might
+// finish it.
 type BeyondError struct {
 	Reason string // such as "it takes more than 30s of processor time"
 }
@@ -91,8 +91,8 @@ func (p *Pool) do(ctx context.Context, handler string, job []byte) ([]byte, erro
 	return answer, err
 }
 
-// give gives a job to a process, which it starts where it is nil, and returns it
-// where it may be used again.
+// give runs a job in a process, and starts the process if it is nil. It returns the process
+// if it may be used again, and nil otherwise.
 func (p *Pool) give(ctx context.Context, one *process, job request) ([]byte, *process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, one, err
@@ -145,8 +145,8 @@ func (p *Pool) Close() {
 	})
 }
 
-// Self returns a start function for NewPool that runs this program, under the name
-// that it was run by, with arguments, which must make it call Serve.
+// Self returns a start function for NewPool that runs this program under its own name with
+// arguments. The arguments must make it call Serve.
 func Self(args ...string) func() (*exec.Cmd, error) {
 	return func() (*exec.Cmd, error) {
 		self, err := os.Executable()

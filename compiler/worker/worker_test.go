@@ -152,20 +152,19 @@ func TestBeyond(t *testing.T) {
 	wantDone(t, p, "after a long one")
 }
 
-// A job that waits, as each does on a busy machine, takes no time of a processor.
-// Only one that waits for ever is ended.
+// A job that waits, as each job does on a busy machine, takes no processor time. Only a job
+// that waits for ever is ended.
 func TestWaiting(t *testing.T) {
 	p := newPool(t, 1, workerArgument)
 	p.Limit = 250 * time.Millisecond
 	if got, err := Do[string](t.Context(), p, "wait", job{"done", 500}); err != nil || *got != "done" {
 		t.Errorf("%v, %v", got, err)
 	}
-	p.Limit = 100 * time.Millisecond // a busy machine takes some of it to begin
+	p.Limit = 100 * time.Millisecond // on a busy machine, the job may need some of it to begin
 	wantBeyond(t, p, "wait", job{"never", 1 << 30}, "it has no answer after 2s")
 }
 
-// Go may crash where the system gives it no more memory, without saying that it was
-// for that.
+// If the system gives it no more memory, Go may crash without an error about memory.
 func TestCrash(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux bounds what Go takes")
@@ -189,7 +188,7 @@ func TestErrors(t *testing.T) {
 	wantDone(t, p, "after")
 }
 
-// Jobs beside one that is killed do not notice.
+// If one job is killed, other jobs continue.
 func TestBeside(t *testing.T) {
 	p := newPool(t, 2, workerArgument)
 	p.Limit = time.Minute
@@ -250,8 +249,8 @@ func TestStart(t *testing.T) {
 	wantBeyond(t, newPool(t, 1, "-test.run=^$"), "repeat", job{}, "the process that works on it ended: ")
 }
 
-// Workers have none of this process's variables, and what a library prints is not
-// taken for an answer.
+// Workers have none of this process's variables. The output of a library is not read as an
+// answer.
 func TestConfined(t *testing.T) {
 	t.Setenv("KALYPSO_SECRET", "do-not-tell")
 	one, err := startProcess(Self(workerArgument))
@@ -292,7 +291,8 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// FuzzFrame: no bytes make the reader of frames panic or take more than is there.
+// FuzzFrame checks that no bytes make the reader of frames panic or read more bytes than
+// exist.
 func FuzzFrame(f *testing.F) {
 	var b strings.Builder
 	if err := writeFrame(&b, request{"repeat", []byte("a"), 1}); err != nil {

@@ -125,8 +125,8 @@ func parseChartRepository(repository string) (*url.URL, error) {
 	return base, nil
 }
 
-// download returns the archive of a release, verified by the digest in the index, where
-// there is one.
+// download returns the archive of a release. It verifies the digest in the index, if there
+// is one.
 func (c *chartRepositories) download(ctx context.Context, repository string, r release,
 	e dependency.Entry) ([]byte, error) {
 	base, err := parseChartRepository(repository)

@@ -312,7 +312,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bomb is an index whose anchors stand for millions of versions.
+// bomb is an index whose anchors expand to millions of versions.
 func bomb() string {
 	out := "apiVersion: v1\na0: &a0 [{version: 1.2.0}]\n"
 	for i := range 12 {
@@ -333,7 +333,7 @@ func TestChartTampered(t *testing.T) {
 	_, _, err = quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, "tampered with")
 
-	// The index goes along with it: then only the lock knows.
+	// The index changes with it: then only the lock detects it.
 	reindex(t, dir, "", func(i *repo.IndexFile) {
 		for _, v := range i.Entries["podinfo"] {
 			v.Version, v.URLs, v.Digest = "1.2.0", []string{"podinfo-1.2.0.tgz"}, ""

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/httpclient"
 )
 
-// An AuthError is that a server wants credentials that it does not get, or does not accept
-// those that it gets.
+// An AuthError reports that a server needs credentials and gets none, or rejects the
+// credentials.
 type AuthError struct {
 	Source  dependency.Source
 	Problem string

@@ -1,28 +1,28 @@
 // Package fetch fetches the content of sources from servers: git repositories, chart
 // repositories, OCI registries and registries of CUE modules. Builds do not use it, only
-// `kalypso lock` and `kalypso vendor` do. A [dependency.Source] goes in, or a
-// [dependency.Entry] that pins one; out comes the content as a build reads it, or an error
-// with a remedy.
+// `kalypso lock` and `kalypso vendor` do. Its input is a [dependency.Source], or a
+// [dependency.Entry] that pins one. Its output is the content as a build reads it, or an
+// error with a remedy.
 //
-// # What content is
+// # The content of a source
 //
-// Of a git repository: the files of the commit, as archive.Pack writes them. Submodules and
-// files in Git LFS are refused paths in it. Of a chart, its archive, and of an OCI
-// artifact, its first layer that is an archive, both exactly as they are served. Of a CUE
-// module its zip file.
+// The content of a git repository is the files of the commit, as archive.Pack writes them.
+// Submodules and files in Git LFS are refused paths in it. The content of a chart is its
+// archive, and the content of an OCI artifact is its first layer that is an archive. Both
+// are exactly as they are served. The content of a CUE module is its zip file.
 //
 // # Trust
 //
-// Servers are not trusted: what they send is bounded, verified by the digests that they
-// gave before, and read as a hostile archive before it is returned. Credentials are sent to
-// the host that they are for, and to no host that it redirects to. No error contains a
+// Servers are not trusted. Their answers are bounded, verified by the digests that they
+// gave before, and read as a hostile archive before they are returned. Credentials are sent
+// only to their own host, and to no host that it redirects to. No error contains a
 // password, or a URL that a redirect may have signed.
 //
-// Sources of registrations are fetched [Fetcher.Within] a reach. Over HTTP, the address of each
-// connection is checked, also where a redirect, the index of charts or a registry names the
-// server. For ssh and git://, go-git connects, so the host is resolved and checked right before.
-// A name that leads elsewhere a moment later is noticed by known_hosts, and with git:// not at
-// all. If a proxy connects, the name of the server is checked.
+// Sources of registrations are fetched [Fetcher.Within] a reach. Over HTTP, the address of
+// each connection is checked, also if a redirect, the index of charts or a registry names
+// the server. For ssh and git://, go-git connects, so the host is resolved and checked
+// right before. If a name leads elsewhere a moment later, known_hosts detects that for ssh;
+// nothing detects it for git://. If a proxy connects, the name of the server is checked.
 package fetch
 
 import (
@@ -43,17 +43,18 @@ import (
 
 // Options configure a Fetcher.
 type Options struct {
-	// Timeout is how long one source may take, with all its requests and retries, however
-	// steadily its server sends; 0 for [Timeout]. The context of a call may allow less.
+	// Timeout is the time that one source may take, with all its requests and retries, even
+	// if its server sends steadily; 0 means [Timeout]. The context of a call may allow
+	// less.
 	Timeout time.Duration
 
 	// wait is the wait before the first retry, 0 for half a second; doubled each time.
 	wait time.Duration
-	// limit bounds work in a context; nil stands for context.WithTimeoutCause.
+	// limit bounds work in a context; nil means context.WithTimeoutCause.
 	limit func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
 }
 
-// Timeout is the default of the time that one source may take.
+// Timeout is the default for the time that one source may take.
 const Timeout = time.Minute
 
 // Fetcher fetches sources. It reads the branches and tags of a repository, and the index of
@@ -83,7 +84,7 @@ type logins struct {
 type origin interface {
 	// resolve returns the newest revision that matches a source, and its content.
 	resolve(ctx context.Context, s dependency.Source) (revision string, data []byte, err error)
-	// fetch returns the content of an entry, or what the server has in its place.
+	// fetch returns the content of an entry, or the content that the server has instead.
 	fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 }
 
@@ -136,8 +137,8 @@ func (f *Fetcher) patient() httpclient.Options {
 	return o
 }
 
-// Within implements [dependency.Fetcher]. The Fetchers of different reaches share nothing that
-// a connection has given.
+// Within implements [dependency.Fetcher]. The Fetchers of different reaches do not share
+// any result of a connection.
 func (f *Fetcher) Within(reach address.Reach) dependency.Fetcher {
 	if reach == f.reach {
 		return f
@@ -179,8 +180,8 @@ func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.
 	return e, data, nil
 }
 
-// Fetch returns exactly the content that an entry pins. The error is a *ChangedError where
-// the server has other content now, or one of [Fetcher.Resolve].
+// Fetch returns exactly the content that an entry pins. The error is a *ChangedError if the
+// server now has other content, or one of the errors of [Fetcher.Resolve].
 func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	data, err := f.during(ctx, e.Source, func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
 	if err != nil {
@@ -192,8 +193,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 	return data, nil
 }
 
-// during calls ask with the origin of a source, within the timeout and with retries, and
-// checks that a build can read the content.
+// during calls ask with the origin of a source, with retries, within the timeout. It checks
+// that a build can read the content.
 func (f *Fetcher) during(ctx context.Context, s dependency.Source,
 	ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]

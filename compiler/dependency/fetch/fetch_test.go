@@ -109,8 +109,8 @@ func wantFiles(t testing.TB, data []byte, want ...string) {
 	}
 }
 
-// wantError checks the type of an error, what it says, and that it is one line
-// without a password.
+// wantError checks the type of an error, its text, and that it is one line without a
+// password.
 func wantError[E error](t testing.TB, err error, want string) {
 	t.Helper()
 	var e E
@@ -128,8 +128,7 @@ const (
 	password = "hunter2-hunter2"
 )
 
-// host is a server whose requests are counted, and may be answered by a proxy in
-// front of it.
+// host is a server whose requests are counted. A proxy in front of it may answer them.
 type host struct {
 	*httptest.Server
 	handler http.Handler
@@ -167,7 +166,7 @@ func (h *host) behind(before func(w http.ResponseWriter, r *http.Request) bool) 
 	h.before = before
 }
 
-// asked returns the requests since it was called last.
+// asked returns the requests since its last call.
 func (h *host) asked() []*http.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +175,7 @@ func (h *host) asked() []*http.Request {
 	return out
 }
 
-// guarded lets nobody in but the user of the tests.
+// guarded allows only the user of the tests.
 func guarded(w http.ResponseWriter, r *http.Request) bool {
 	if name, pass, ok := r.BasicAuth(); ok && name == username && pass == password {
 		return false

@@ -46,7 +46,7 @@ func (w *workTree) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit commits files, which are path and text in turn, and returns the commit.
+// commit commits files, which are alternating paths and texts, and returns the commit.
 func (w *workTree) commit(files ...string) string {
 	w.Helper()
 	for i := 0; i < len(files); i += 2 {
@@ -249,7 +249,7 @@ func TestGitEmpty(t *testing.T) {
 	wantError[*NotFoundError](t, err, "the repository is empty")
 }
 
-// Credentials are found where git has them, in this order.
+// Credentials come from the same places as in git, in this order.
 func TestGitCredentials(t *testing.T) {
 	for name, login := range map[string]func(home, hostname string) (url string){
 		"netrc": func(home, hostname string) string {
@@ -293,7 +293,7 @@ func TestGitCredentials(t *testing.T) {
 	}
 }
 
-// Without git on the machine, what needs no git works.
+// Without git on the machine, everything works that does not need git.
 func TestGitWithoutGit(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")
@@ -386,7 +386,7 @@ func TestGitOtherHost(t *testing.T) {
 	}
 }
 
-// Credentials do not go where a server redirects to.
+// Credentials do not go to the target of a redirect.
 func TestGitRedirect(t *testing.T) {
 	h, w := gitHost(t)
 	w.commit("a", "1")

@@ -70,7 +70,7 @@ func TestGitHostileTrees(t *testing.T) {
 	_, _, err := quick(t).Resolve(t.Context(), source)
 	wantError[*Error](t, err, `"a" is there twice`)
 
-	// Ten folders that each hold the next ten times, with a file and without.
+	// Ten folders that each contain the next ten times, with a file and without.
 	for _, leaf := range []string{treeEntry("100644", "f", blob), ""} {
 		tree := w.object("tree", leaf)
 		for range 10 {

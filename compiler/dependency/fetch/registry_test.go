@@ -166,7 +166,7 @@ func TestOCICharts(t *testing.T) {
 	_, err = quick(t).Fetch(t.Context(), pinned)
 	wantError[*ChangedError](t, err, "somebody has replaced it")
 
-	// An index.yaml may say that a chart is in a registry.
+	// An index.yaml may place a chart in a registry.
 	h, dir := chartHost(t, "1.10.0")
 	reindex(t, dir, "", func(i *repo.IndexFile) {
 		i.Entries["podinfo"][0].URLs = []string{r.Reference("charts/podinfo") + ":1.10.0"}
@@ -175,7 +175,7 @@ func TestOCICharts(t *testing.T) {
 	wantChart(t, data, "1.10.0")
 }
 
-// another returns a digest that is not the given one.
+// another returns a digest other than the given one.
 func another(d dependency.Digest) dependency.Digest {
 	digit := dependency.Digest("0")
 	if d[7:8] == digit {
@@ -184,7 +184,7 @@ func another(d dependency.Digest) dependency.Digest {
 	return "sha256:" + digit + d[8:]
 }
 
-// Credentials are docker's, else helm's.
+// Credentials come from docker, or else from helm.
 func TestRegistryCredentials(t *testing.T) {
 	for name, file := range map[string]string{"docker": ".docker/config.json", "helm": ".config/helm/registry/config.json"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 )
 
-// expiring returns a Fetcher whose time for a source is over when the test says so.
+// expiring returns a Fetcher whose time for a source ends when the test calls expire.
 func expiring(t testing.TB) (f *Fetcher, expire func()) {
 	t.Helper()
 	over := make(chan struct{}, 1)
@@ -42,7 +42,7 @@ func expiring(t testing.TB) (f *Fetcher, expire func()) {
 	}
 }
 
-// trickle writes a little of an answer, says so, and never ends it.
+// trickle writes a little of an answer, calls said, and never ends the answer.
 func trickle(w http.ResponseWriter, r *http.Request, text string, said func()) {
 	w.Header().Set("Content-Length", "1000000")
 	for _, b := range []byte(text) {

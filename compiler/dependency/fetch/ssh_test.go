@@ -117,7 +117,7 @@ func TestSSHAgent(t *testing.T) {
 	wantFiles(t, data, "a: 1")
 }
 
-// The configuration of ssh says where a host is, and with which keys.
+// The configuration of ssh sets the address of a host, and the keys for it.
 func TestSSHConfig(t *testing.T) {
 	h, home, source := sshSource(t)
 	known, key := filepath.Join(home, "hosts"), filepath.Join(home, "key")
@@ -174,7 +174,7 @@ func TestSSHHomes(t *testing.T) {
 	}
 }
 
-// ssh runs for no account without a name, which containers have.
+// ssh does not run for an account without a name, as in containers.
 func TestSSHWithoutAccount(t *testing.T) {
 	h, home, source := sshSource(t)
 	trust(t, h, filepath.Join(home, ".ssh", "known_hosts"), h.Key)
@@ -187,7 +187,7 @@ func TestSSHWithoutAccount(t *testing.T) {
 	wantFiles(t, data, "a: 1")
 }
 
-// A host that says nothing costs the time that is allowed.
+// A silent host takes all the allowed time.
 func TestSSHHangs(t *testing.T) {
 	isolate(t)
 	withSSH(t, "")

@@ -15,9 +15,9 @@ type version struct {
 	name string
 }
 
-// versions returns the names that are versions, the newest first. Of names of equal
-// versions the longer one comes first, and then by letters, so that the order does not
-// depend on the server's.
+// versions returns the names that are versions, newest first. If names have equal versions,
+// the longer name comes first, and then they are in alphabetical order. So the order does
+// not depend on the server's order.
 func versions(names []string, parse func(string) (*semver.Version, error)) []version {
 	var out []version
 	for _, name := range names {
@@ -38,7 +38,7 @@ func strictly(name string) (*semver.Version, error) {
 }
 
 // newest returns the name of the newest version in a range. As in Helm and Flux,
-// pre-releases match only where the range has one.
+// pre-releases match only if the range has one.
 func newest(constraint string, names []string, parse func(string) (*semver.Version, error)) (string, error) {
 	c, err := semver.NewConstraint(constraint)
 	if err != nil {

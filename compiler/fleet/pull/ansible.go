@@ -156,7 +156,8 @@ func (h *hosts) group(name string, of any) error {
 	return nil
 }
 
-// addressOf returns where a host with variables is reached; "" if they do not say.
+// addressOf returns the address of a host with variables. It returns "" if the variables
+// have no address.
 func addressOf(variables any) string {
 	of, _ := variables.(map[string]any)
 	for _, name := range []string{"ansible_host", "ansible_ssh_host"} {
@@ -167,7 +168,7 @@ func addressOf(variables any) string {
 	return ""
 }
 
-// ini takes the hosts of an inventory as an INI file
+// ini reads the hosts of an inventory in the form of an INI file
 // (https://docs.ansible.com/ansible/latest/collections/ansible/builtin/ini_inventory.html).
 func (r *Reader) ini(data []byte) error {
 	h, group, what, number := newHosts(), "ungrouped", "", 0
@@ -230,7 +231,7 @@ func (h *hosts) line(text, group string) error {
 // port is a host with a port: no IPv6 address, and no range at its end.
 var port = lazyregexp.New(`^((?:[^:\[\]]|\[[^\]]*\])+):[0-9]+$`)
 
-// fieldsOf yields the words of a text, in which quotes may be around spaces.
+// fieldsOf yields the words of a text. Quotes may enclose words with spaces.
 func fieldsOf(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		var word strings.Builder
@@ -256,7 +257,8 @@ func fieldsOf(text string) func(func(string) bool) {
 // ranges is a range in a name: [01:20], [a:f], with a step or without.
 var ranges = lazyregexp.New(`\[(?:([0-9]{1,9}):([0-9]{1,9})|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::([0-9]{1,9}))?\]`)
 
-// expand returns the names that a pattern stands for, at most so many.
+// expand returns the names that a pattern with ranges matches. It returns an error if there
+// are more than most.
 func expand(pattern string, most int) ([]string, error) {
 	at := ranges.FindStringSubmatchIndex(pattern)
 	if at == nil {

@@ -19,12 +19,12 @@ type File struct {
 	Name   string // from the platform's root
 	Before []byte // nil if there was no file
 
-	path string // where it is, links followed
+	path string // its path after links are followed
 	mode fs.FileMode
 }
 
-// Open reads the file of an inventory of an environment, which need not be there. One that is,
-// or would be, outside the platform is an error.
+// Open reads the file of an inventory of an environment. The file need not exist. If it is,
+// or would be, outside the platform, Open returns an error.
 func Open(files *source.Files, env *model.Environment, inv *model.Inventory) (*File, error) {
 	name, err := fleet.Locate(files, env, inv)
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(files *source.Files, env *model.Environment, inv *model.Inventory) (*F
 	return f, nil
 }
 
-// resolve follows the links of a path, whose last parts need not be there.
+// resolve follows the links of a path, whose last parts need not exist.
 func resolve(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {

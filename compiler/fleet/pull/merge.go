@@ -35,7 +35,8 @@ type Field struct {
 	After  string `json:"after,omitempty"`
 }
 
-// document is the content of an inventory's file: what a pull may change, with all else.
+// document is the content of an inventory's file: the parts that a pull may change, and
+// everything else.
 type document interface {
 	// rows are there in the file's order.
 	rows() []row
@@ -49,8 +50,8 @@ type document interface {
 type row interface {
 	// cell returns the text of a column, or "".
 	cell(column string) string
-	// set sets the text of a column; "" leaves it empty, or takes it away. The error says
-	// why the row cannot have it.
+	// set sets the text of a column. "" makes it empty, or removes it. It returns an error
+	// if the row cannot have the text.
 	set(column, text string) error
 	// label and setLabel are the same for a label that no column is named for.
 	label(name string) string
@@ -144,7 +145,7 @@ type field struct {
 	of   func(*Cluster) string
 	cell func(row) string
 	set  func(row, string) error
-	// absent is the text that an empty cell stands for.
+	// absent is the text that an empty cell means.
 	absent string
 }
 
@@ -158,8 +159,8 @@ func (f *field) apply(r row, c *Cluster) (*Field, error) {
 	return &Field{f.name, before, after}, f.set(r, after)
 }
 
-// fieldsFor returns the fields that some of the clusters have and the inventory takes, sorted
-// by name.
+// fieldsFor returns the fields that some of the clusters have and the inventory accepts,
+// sorted by name.
 func fieldsFor(inv *model.Inventory, clusters []Cluster) []field {
 	all := []field{
 		column("address", inv.Columns.Address, func(c *Cluster) string { return c.Address }),

@@ -18,7 +18,7 @@ import (
 // clusterTypeLabel is the label by which Fleet's bundles find the clusters of a cluster type.
 const clusterTypeLabel = "kalypso.io/cluster-type"
 
-// kind is a kind of object that stands for a cluster.
+// kind is a kind of object that represents a cluster.
 type kind struct {
 	group, name, resource string
 	versions              []string // the first that a server has
@@ -73,13 +73,13 @@ func secretText(o *unstructured.Unstructured, key string) string {
 	return strings.TrimSpace(string(decoded))
 }
 
-// cluster returns the cluster that an object stands for, without looking at its labels.
+// cluster returns the cluster that an object represents, without its labels.
 func (r *Reader) cluster(k kind, o *unstructured.Unstructured) Cluster {
 	c := Cluster{Name: o.GetName(), Labels: o.GetLabels(), origin: k.name + " " + o.GetName()}
 	if o.GetNamespace() != "" {
 		c.origin = k.name + " " + o.GetNamespace() + "/" + o.GetName()
 	}
-	if r.From == ArgoCD { // which has a name for the cluster, or uses its URL
+	if r.From == ArgoCD { // Argo CD has a name for the cluster, or uses its URL
 		c.Name = cmp.Or(secretText(o, "name"), c.Name)
 	}
 	if k.address != nil {
@@ -96,7 +96,7 @@ func (r *Reader) matches(o *unstructured.Unstructured) bool {
 		(r.Namespace == "" || r.Namespace == o.GetNamespace())
 }
 
-// object takes an object of a text.
+// object reads an object of a text.
 func (r *Reader) object(object map[string]any) error {
 	k, o := kinds[r.From], &unstructured.Unstructured{Object: object}
 	if group := o.GroupVersionKind().Group; group != k.group || o.GetKind() != k.name || !selects(k.selector, o) {
@@ -124,8 +124,8 @@ func selects(selector string, o *unstructured.Unstructured) bool {
 	return err == nil && s.Matches(labels.Set(o.GetLabels()))
 }
 
-// Server takes the objects that an API server has. The error is as Problem of the server
-// documents it.
+// Server reads the objects of an API server. The method Problem of the server documents the
+// error.
 func (r *Reader) Server(ctx context.Context, s *apiserver.Server) error {
 	k, selector := kinds[r.From], kinds[r.From].selector
 	if r.Selector != nil && !r.Selector.Empty() {

@@ -52,8 +52,8 @@ type Cluster struct {
 type Reader struct {
 	// From is one of Sources.
 	From string
-	// NameLabels are labels that hold a cluster's name: the first that an object has, before
-	// the object's own name.
+	// NameLabels are labels with a cluster's name. The first one that an object has is used
+	// instead of the object's own name.
 	NameLabels []string
 	// Selector selects the objects that count, by their labels; nil for all.
 	Selector labels.Selector
@@ -107,8 +107,7 @@ func (r *Reader) Clusters() ([]Cluster, error) {
 	return r.clusters, nil
 }
 
-// add takes a cluster whose fields are as the source has them. Other fields are left
-// out.
+// add adds a cluster whose fields are as the source has them, and omits other fields.
 func (r *Reader) add(c Cluster) error {
 	if len(r.clusters) == mostClusters {
 		return fmt.Errorf("there are more than %d clusters", mostClusters)

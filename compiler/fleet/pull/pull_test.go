@@ -121,8 +121,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestMerge: rows are sorted, what the source does not say stays, and a second pull has
-// nothing to do.
+// TestMerge checks that rows are sorted, and that fields stay if the source does not have
+// them. A second pull changes nothing.
 func TestMerge(t *testing.T) {
 	clusters := []Cluster{
 		{Name: "a", Address: "192.0.2.1", Labels: map[string]string{"region": "east", "helm.sh/chart": "x"}},
@@ -185,7 +185,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestNoClusters: a source that has none removes nothing, unless the inventory allows it.
+// TestNoClusters checks that a source without clusters removes nothing, unless the
+// inventory allows it.
 func TestNoClusters(t *testing.T) {
 	inv := inventoryOf(t, "s.csv", "")
 	if _, _, err := Merge(inv, "s.csv", []byte("name\na\n"), nil); err == nil || !strings.Contains(err.Error(), "allowEmpty: true") {
@@ -197,8 +198,8 @@ func TestNoClusters(t *testing.T) {
 	}
 }
 
-// FuzzPull: whatever a source and a file have, a pull ends, tells nothing that a terminal
-// obeys, and has nothing to do a second time.
+// FuzzPull checks that a pull ends, whatever a source and a file have. Its output has no
+// control sequences for a terminal. A second pull changes nothing.
 func FuzzPull(f *testing.F) {
 	f.Add("ocm", "apiVersion: cluster.open-cluster-management.io/v1\nkind: ManagedCluster\nmetadata: {name: a, labels: {b: c}}\n", "csv", "name,labels.b\nz,1\n")
 	f.Add("argocd", `{"items": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}, "data": {"name": "YQ=="}}]}`, "json", `[{"name": "z"}]`)

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// Files takes clusters from files, folders and, for -, stdin, in the order of their names.
-// path returns where one is.
+// Files reads clusters from files, folders and, for -, stdin, in the order of their names.
+// path returns the path of a name.
 func (r *Reader) Files(names []string, path func(name string) string, stdin io.Reader) error {
 	left := int64(mostBytes)
 	text := func(name string, data []byte, err error) error {

@@ -90,7 +90,7 @@ func openTable(inv *model.Inventory, data []byte) (*table, error) {
 
 func broken(err error) error { return fmt.Errorf("cannot be read: %w", err) }
 
-// begin gives a new file the columns that the inventory names.
+// begin adds the columns that the inventory names to a new file.
 func (t *table) begin(inv *model.Inventory) {
 	t.column(inv.Columns.Name)
 	for _, c := range [][2]string{{"clusterType", inv.Columns.ClusterType},

@@ -54,7 +54,7 @@ func (r *Reader) text(name string, data []byte) error {
 	return nil
 }
 
-// dataEndings are the endings of files that hold YAML or JSON.
+// dataEndings are the endings of files with YAML or JSON.
 var dataEndings = []string{".yaml", ".yml", ".json"}
 
 // isData reports whether a file of a folder is read.
@@ -62,7 +62,7 @@ func isData(name string) bool { return slices.Contains(dataEndings, filepath.Ext
 
 func isMapping(v any) bool { _, is := v.(map[string]any); return is }
 
-// document takes the clusters of a document.
+// document reads the clusters of a document.
 func (r *Reader) document(doc any) error {
 	switch v := doc.(type) {
 	case []any: // of objects, one after the other
@@ -128,7 +128,7 @@ func jsonDocuments(data []byte) (docs []any, err error) {
 	}
 }
 
-// kubeconfig takes the contexts of a kubeconfig, with the hosts of their servers
+// kubeconfig reads the contexts of a kubeconfig, with the hosts of their servers
 // (https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/).
 func (r *Reader) kubeconfig(config map[string]any) error {
 	servers := map[string]string{}

@@ -21,7 +21,7 @@ type tree struct {
 	format model.InventoryFormat
 	root   *yaml.Node // nil for NDJSON
 	list   *yaml.Node // in the root
-	// compact says that the items of a YAML file's lists are not indented.
+	// compact reports that the items of a YAML file's lists are not indented.
 	compact bool
 }
 
@@ -178,8 +178,9 @@ func (t *tree) render(rows []row) ([]byte, error) {
 
 func (m mapping) at() int { return m.Line }
 
-// find returns the mapping that has a column, and the key in it: the column itself, or the end
-// of its path. It makes objects on the way on request, or else returns nil.
+// find returns the mapping that has a column, and the key in it: the column itself, or the
+// end of its path. With make, it adds missing objects on the way. Otherwise it returns nil
+// if one is missing.
 func (m mapping) find(column string, make bool) (of *yaml.Node, key string, err error) {
 	if _, there := lookup(m.Node, column); there || !strings.Contains(column, ".") {
 		return m.Node, column, nil
@@ -245,7 +246,7 @@ func (m mapping) setLabel(name, text string) error {
 	return setText(of, name, text)
 }
 
-// setText sets a text of a mapping; "" takes the key away.
+// setText sets a text of a mapping. "" removes the key.
 func setText(of *yaml.Node, key, text string) error {
 	if text != "" {
 		return replace(of, key, scalar(text))
@@ -259,7 +260,7 @@ func setText(of *yaml.Node, key, text string) error {
 	return nil
 }
 
-// replace sets a key of a mapping, whose comments stay.
+// replace sets a key of a mapping, and keeps its comments.
 func replace(of *yaml.Node, key string, value *yaml.Node) error {
 	if old, there := lookup(of, key); there {
 		if old.Kind != yaml.ScalarNode {

@@ -26,8 +26,8 @@ const (
 var errTooMany = fmt.Errorf("it has more than %d files", maxEntries)
 var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", maxUnpacked>>20)
 
-// checkArchive walks through a chart's archive before Helm loads it, so that
-// nothing is loaded that is beyond bounds or no plain file. It keeps nothing.
+// checkArchive walks through a chart's archive before Helm loads it. It returns an error if
+// the archive exceeds a bound or has anything except plain files. It keeps nothing.
 func checkArchive(chart []byte) error {
 	b := bounds{bytes: maxUnpacked, entries: maxEntries}
 	if err := b.walk(chart, "", 0); err != nil {
@@ -56,7 +56,7 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 	if err != nil {
 		return fmt.Errorf("%sit is no gzip archive: %w", prefix(within), err)
 	}
-	// The bound is on what is unpacked, so that padding counts as well.
+	// The bound applies to the unpacked bytes, so padding counts as well.
 	tr := tar.NewReader(&counted{unzipped, b})
 	for {
 		h, err := tr.Next()
@@ -105,8 +105,8 @@ func isData(h *tar.Header) bool {
 	return false
 }
 
-// isDependency reports whether a file is the archive of a dependency, as Helm's loader
-// has it: it ignores those whose names begin with . and _.
+// isDependency reports whether a file is the archive of a dependency for Helm's loader. The
+// loader ignores names that begin with . and _.
 func isDependency(h *tar.Header) bool {
 	name := strings.ReplaceAll(h.Name, `\`, "/")
 	dir, base := path.Split(name)

@@ -47,8 +47,8 @@ func (c *callees) note(n parse.Node) {
 	}
 }
 
-// reachable returns the functions that a template and those that it includes by
-// name call; "" for all templates.
+// reachable returns the functions that a template calls, directly or through the templates
+// that it includes by name. With "", it returns the functions of all templates.
 func (all calls) reachable(template string) map[string]bool {
 	functions, seen := map[string]bool{}, map[string]bool{}
 	var follow func(name string)
@@ -75,8 +75,8 @@ func (all calls) reachable(template string) map[string]bool {
 	return functions
 }
 
-// parseTemplates returns the templates that a text defines, itself among them;
-// none where it does not parse.
+// parseTemplates returns the templates that a text defines, including itself. It returns
+// nil if the text does not parse.
 func parseTemplates(name, text string) map[string]*parse.Tree {
 	trees := map[string]*parse.Tree{}
 	t := parse.New(name)

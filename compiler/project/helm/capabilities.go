@@ -55,7 +55,7 @@ func versionNeeded(ch *chart.Chart, why string) error {
 		"what chart %s renders to depends on the version of Kubernetes, which is not given: %s", ch.Name(), why)
 }
 
-// errUnknown ends a render that needs to know what is not known.
+// errUnknown ends a render that needs the unknown version.
 var errUnknown = errors.New("the version of Kubernetes is not known")
 
 // unknown is .Capabilities if the version of Kubernetes is not known. Each access to it ends
@@ -88,5 +88,5 @@ func (u *unknown) MarshalJSON() ([]byte, error) { return nil, u.ask() }
 // MarshalYAML is called by toYamlPretty.
 func (u *unknown) MarshalYAML() (any, error) { return nil, u.ask() }
 
-// String is called where the whole is printed.
+// String is called when a template prints the whole value.
 func (u *unknown) String() string { return u.ask().Error() }

@@ -14,8 +14,8 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// unstable are the functions of templates that give something else each time: the
-// time, random values, and what is made of them.
+// unstable are the functions of templates whose results differ each time: the time, random
+// values, and values derived from them.
 var unstable = func() []string {
 	functions := worlds()[0].functions()
 	for _, name := range unordered {
@@ -24,8 +24,8 @@ var unstable = func() []string {
 	return slices.Sorted(maps.Keys(functions))
 }()
 
-// unordered are the functions that give the parts of a map in any order, which
-// many charts sort afterwards.
+// unordered are the functions that return the parts of a map in any order. Many charts sort
+// the result.
 var unordered = []string{"keys", "values"}
 
 // functions returns the functions of a world, under their names in templates. They accept the

@@ -39,9 +39,9 @@ type Request struct {
 	APIVersions []string
 }
 
-// Render returns the objects that a chart makes, in the order in which Helm prints
-// them: those of crds/ first, then by kind, then the hooks. Errors are
-// *refusal.Errors. It may be called from several goroutines.
+// Render returns the objects that a chart makes, in the order in which Helm prints them:
+// the objects of crds/ first, then by kind, then the hooks. Errors are *refusal.Errors. It
+// may be called from several goroutines.
 func Render(req Request) (objects []model.Projected, err error) {
 	defer quiet.Begin()()
 	defer func() {

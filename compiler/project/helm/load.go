@@ -32,9 +32,9 @@ func load(archive []byte) (*chart.Chart, error) {
 	return ch, sortDependencies(ch)
 }
 
-// checkVendored refuses a chart whose dependencies are not all in charts/. As in
-// Helm, those of a dependency are its own affair: one that is switched off may
-// come without.
+// checkVendored refuses a chart whose dependencies are not all in charts/. As in Helm, the
+// dependencies of a dependency do not count: a dependency that is switched off may lack
+// them.
 func checkVendored(ch *chart.Chart) error {
 	var missing []string
 	for _, want := range ch.Metadata.Dependencies {

@@ -11,10 +11,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// Pack makes the archive of a chart of the files of its folder, by their paths in
-// it, as `helm package` does: without what .helmignore names. Paths must be local,
-// as those of package archive are. Two archives of the same files may differ in
-// their times.
+// Pack makes the archive of a chart from the files of its folder, by their paths in it.
+// Like `helm package`, it omits the files in .helmignore. Paths must be local, as in
+// package archive. Two archives of the same files may differ in their times.
 func Pack(files map[string][]byte) ([]byte, error) {
 	defer quiet.Begin()()
 	tmp, remove, err := scratch.Dir("chart")

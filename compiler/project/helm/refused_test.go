@@ -125,7 +125,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// A schema is not fetched, even where a server would answer.
+// A schema is not fetched, even if a server would answer.
 func TestSchemaIsNotFetched(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -136,7 +136,7 @@ func TestSchemaIsNotFetched(t *testing.T) {
 	}
 }
 
-// A schema is not read from this machine, and the hint says where to put it.
+// A schema is not read from this machine, and the hint names the right place for it.
 func TestSchemaIsNotRead(t *testing.T) {
 	for _, url := range []string{"file:///etc/passwd", "http://x.invalid/s.json", "other.json"} {
 		refused := refusedAs(t, request(t, chartYAML+fmt.Sprintf("-- values.schema.json --\n{\"$ref\": %q}\n", url)), diag.Render)

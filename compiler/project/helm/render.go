@@ -69,7 +69,7 @@ func render(req Request, w *world) (*rendered, error) {
 	return &rendered{ch.Name(), files, ch.CRDObjects(), ch}, nil
 }
 
-// where returns at which place of a template a render was ended.
+// where returns the place of a template at which a render ended.
 func where(err error) string {
 	if err == nil {
 		return "a template prints .Capabilities"

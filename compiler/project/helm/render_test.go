@@ -35,7 +35,7 @@ func value(t testing.TB, text []byte) model.Value {
 	return v
 }
 
-// example is a chart of testdata with what to render it with.
+// example is a chart of testdata with the request that renders it.
 type example struct {
 	Request
 	args []string // of helm template
@@ -87,8 +87,8 @@ func examples(t testing.TB) []string {
 	return files
 }
 
-// printedBy splits what helm printed into objects. The line feed before a separator
-// ends the line before it.
+// printedBy splits the output of helm into objects. The line feed before a separator ends
+// the line before it.
 func printedBy(t testing.TB, out []byte) []model.Value {
 	t.Helper()
 	var objects []model.Value
@@ -118,8 +118,8 @@ func TestSameAsHelm(t *testing.T) {
 	}
 }
 
-// A chart that is packaged by helm from a folder renders as helm renders the
-// folder, what .helmignore leaves out included.
+// A chart that helm packages from a folder renders to the same objects as the folder does
+// in helm, and .helmignore applies.
 func TestPackaged(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/templates.txtar")
 	if err != nil {

@@ -50,7 +50,7 @@ type edit struct {
 	by    string
 }
 
-// apply makes edits. Those at one place are in the order in which they are given.
+// apply makes edits. Edits at one place are applied in the given order.
 func apply(text string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.at - b.at })
 	var out strings.Builder
@@ -64,8 +64,8 @@ func apply(text string, edits []edit) string {
 	return out.String()
 }
 
-// operand returns where the first operand begins and ends after a place of a
-// template: `"x"`, .a.b, (f "x").c.
+// operand returns the begin and the end of the first operand after a place of a template,
+// such as `"x"`, .a.b or (f "x").c.
 func operand(text string, after int) (begin, end int) {
 	const space = " \t\r\n"
 	begin = len(text) - len(strings.TrimLeft(text[after:], space))
@@ -86,7 +86,7 @@ func operand(text string, after int) (begin, end int) {
 	return begin, len(text)
 }
 
-// quoteEnd returns where the quote ends that begins at a place.
+// quoteEnd returns the end of the quote that begins at a place.
 func quoteEnd(text string, begin int) int {
 	for i := begin + 1; i < len(text); i++ {
 		switch {

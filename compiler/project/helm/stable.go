@@ -70,7 +70,8 @@ func stable(req Request, first *rendered) ([]model.Projected, error) {
 	return out, nil
 }
 
-// difference returns the first template whose outputs differ.
+// difference returns the first template whose outputs differ. It returns false if all
+// outputs are equal.
 func difference(a, b map[string]string) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if a[name] != b[name] {
@@ -101,7 +102,7 @@ func differing(a, b []sourced, applied bool) []string {
 	return slices.Sorted(maps.Keys(bySource))
 }
 
-// named returns the first template whose name a message has.
+// named returns the first template that a message names, or "".
 func named(r *rendered, message string) string {
 	for _, name := range slices.Sorted(maps.Keys(templates(r.chart))) {
 		if strings.Contains(message, name) {
@@ -111,8 +112,8 @@ func named(r *rendered, message string) string {
 	return ""
 }
 
-// unstableAt says that a template makes something else each time; with "", that the
-// chart does.
+// unstableAt returns the message that a template has another output each time. With "", the
+// message is about the chart.
 func unstableAt(r *rendered, w *world, template string) string {
 	message := "chart " + r.name + " renders to something else each time"
 	if template != "" {
@@ -129,8 +130,8 @@ func refuse(message string) error {
 		"password by reference to a secret, or let the reconciler render the chart", "%s", message)
 }
 
-// culprits returns the functions by which a template's output may differ, those of
-// the templates that it includes and of texts that go through tpl among them.
+// culprits returns the functions that may make a template's output differ. It includes the
+// functions of the templates that it includes, and of texts that go through tpl.
 func culprits(r *rendered, w *world, template string) []string {
 	functions := called(r.chart).reachable(template)
 	if functions["tpl"] {

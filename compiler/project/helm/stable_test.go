@@ -104,8 +104,9 @@ func TestStable(t *testing.T) {
 	}
 }
 
-// A hook that no installation runs is no reason to refuse a chart: it is the same each time, and
-// says that it would not be. Nor is a comment, which is not among the objects.
+// A hook that no installation runs is no reason to refuse a chart: it is the same each
+// time, and is marked as unstable. A comment is no reason either, because it is not among
+// the objects.
 func TestUnstableHooks(t *testing.T) {
 	object := func(name, events, data string) string {
 		annotations := ""
@@ -187,8 +188,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// Each function of a world takes as many arguments as that of Sprig, and gives
-// something of its type.
+// Each function of a world has as many arguments as Sprig's function, and returns a value
+// of the same type.
 func TestFunctionsOfWorlds(t *testing.T) {
 	library := sprig.TxtFuncMap()
 	for name, f := range worlds()[0].functions() {
@@ -199,8 +200,8 @@ func TestFunctionsOfWorlds(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: a template that parses still does with its unstable functions
-// called otherwise, and what has none stays as it is.
+// FuzzRewrite checks that a template that parses still parses when its unstable functions
+// are replaced. A template without unstable functions stays unchanged.
 func FuzzRewrite(f *testing.F) {
 	for _, s := range []string{"{{ now }}", "a {{- randInt 1 2 | int -}} b {{ `now` }}", `{{ define "x" }}{{ (now).Year }}{{ end }}{{/* now */}}`, "{{ if now }}{{ else if ago now }}{{ end }}", "{{- keys (dict `}}` \"a\\\")\" 'x') | join ` ` -}}",
 		"{{ tpl `{{ now }}` . }}", "{{ . | tpl (print \"a)\" now).x }}", "{{ tpl (tpl .a .) (keys .b) -}}", "{{ tpl now . }}"} {

@@ -28,8 +28,8 @@ type world struct {
 	high bool
 	// arrange puts an unordered result in an order. It gets the result sorted.
 	arrange func([]string)
-	// called are the functions that were called, and inTexts those that were called
-	// by texts that went through tpl.
+	// called are the called functions, and inTexts are the functions that texts called
+	// which went through tpl.
 	called, inTexts map[string]bool
 }
 
@@ -45,13 +45,13 @@ func worlds() []*world {
 	return made
 }
 
-// The three orders of worlds have something else in each place.
+// Two of the three orders of worlds never have the same element at the same place.
 
 func sorted([]string) {}
 
 func reversed(s []string) {
 	slices.Reverse(s)
-	// In the middle stands what stood there before.
+	// The element in the middle must not stay at its place.
 	if n := len(s); n%2 == 1 && n > 1 {
 		s[n/2], s[n/2+1] = s[n/2+1], s[n/2]
 	}
@@ -63,7 +63,7 @@ func rotated(s []string) {
 	}
 }
 
-// ordered reports whether a function was called that gives something in any order.
+// ordered reports whether a function was called whose result may have any order.
 func (w *world) ordered() bool { return w.called["keys"] || w.called["values"] || w.called["shuffle"] }
 
 // A rewritten template looks up an object. Its apiVersion marks it as a function, its kind is
@@ -116,7 +116,7 @@ func (o object) Get(_ context.Context, by string, _ metav1.GetOptions,
 	return &unstructured.Unstructured{Object: map[string]any{functionKey: function}}, nil
 }
 
-// List finds nothing.
+// List finds no objects.
 func (o object) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	return nil, notFound
 }

@@ -27,7 +27,7 @@ func remote(value string) bool { return address.MatchString(value) }
 var address = lazyregexp.New(
 	`(?i)^\s*git::|://|^\s*[a-z][a-z0-9+.-]*:/|^[^/]*@[^/:]*[/:]|^\s*github\.com[/:]|\?(ref|version)=`)
 
-// startsRemote reports whether Kustomize could take a text for an address.
+// startsRemote reports whether Kustomize could read a text as an address.
 func startsRemote(text string) bool { return addressStart.MatchString(text) }
 
 var addressStart = lazyregexp.New(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*:/|[^/@\s]*@|github\.com[/:])`)

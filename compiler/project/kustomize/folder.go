@@ -55,7 +55,7 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Kustomize takes a file without objects for a folder.
+		// Kustomize reads a file without objects as a folder.
 		if len(objects) > 0 {
 			s.reached[name] = true
 			resources = append(resources, relative(dir, name))
@@ -74,8 +74,8 @@ func (s *scan) manifests(dir string) ([]string, error) {
 	return resources, nil
 }
 
-// checkManifests refuses a file that has anything but manifests. Whether what is in
-// them is right shows when Kustomize has read them.
+// checkManifests refuses a file that has anything except manifests. Kustomize finds errors
+// inside the manifests when it reads them.
 func checkManifests(name string, docs []any) error {
 	for i, doc := range docs {
 		object, _ := doc.(map[string]any)
@@ -115,7 +115,7 @@ func (s *scan) overlayAbove(dir, name string) string {
 	return found
 }
 
-// notManifests are files of other programs, which Flux leaves out of a source
+// notManifests are files of other programs, which Flux excludes from a source
 // (https://fluxcd.io/flux/components/source/gitrepositories/#ignore-spec).
 var notManifests = []string{"gitlab-ci.yml", "appveyor.yml", "cloudbuild.yaml",
 	"codeship-services.yml", "codeship-steps.yml"}

@@ -33,8 +33,8 @@ import (
 type Request struct {
 	// Files are the source's files, by path relative to its root, with slashes.
 	Files map[string][]byte
-	// Refused are paths of the source whose content is not to be had, with a reason
-	// each that follows the path in a sentence. Only what needs one fails.
+	// Refused are paths of the source without content. The reason follows the path in a
+	// sentence. A render fails only if it needs such a path.
 	Refused map[string]string
 	// Path is the folder to render, relative to the root. One with a kustomization
 	// is an overlay; of another, all manifests below it are rendered.
@@ -125,8 +125,8 @@ func read(m resmap.ResMap, source string) ([]model.Projected, error) {
 	return objects, nil
 }
 
-// definitionsFirst moves CRDs before all, and namespaces before the rest: a
-// folder's files are in no order in which they could be applied.
+// definitionsFirst moves CRDs to the beginning, followed by namespaces. The files of a
+// folder are in no order in which they could be applied.
 func definitionsFirst(objects []model.Projected) []model.Projected {
 	rank := func(o model.Projected) int {
 		switch kind, _ := o.Value.Lookup("kind"); kind.Text() {

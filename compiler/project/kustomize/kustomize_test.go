@@ -56,8 +56,8 @@ func onDisk(t testing.TB, files map[string][]byte) string {
 	return dir
 }
 
-// printedBy splits what kustomize printed into objects. The line feed before a
-// separator ends the line before it.
+// printedBy splits the output of kustomize into objects. The line feed before a separator
+// ends the line before it.
 func printedBy(t testing.TB, out []byte) []model.Value {
 	t.Helper()
 	var objects []model.Value
@@ -228,7 +228,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// A folder is read by Kustomize too, for which yes and on are two keys.
+// Kustomize also reads folders, and to Kustomize yes and on are two keys.
 func TestFolderOfYAML12(t *testing.T) {
 	files := map[string][]byte{"a.yaml": slices.Concat(object("ConfigMap", "a"), []byte("data: {yes: no, on: \"1\"}\n"))}
 	dir := onDisk(t, files)

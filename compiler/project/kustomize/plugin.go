@@ -25,7 +25,7 @@ func (s *scan) plugin(file string, r reference) error {
 		}
 		source, text = name, s.files[name]
 	} else if startsRemote(r.value) {
-		// Kustomize takes a text that it cannot use for the name of something.
+		// Kustomize reads a text that it cannot use as the name of something.
 		return refusal.New(diag.BadSource, "write the plugin's apiVersion first", "%s begins like an address", source)
 	}
 	docs, err := s.bytes.Documents(source, text)
@@ -73,7 +73,7 @@ func configuration(doc any) model.Value {
 
 func (s *scan) builtin(file, source string, config model.Value) error {
 	if items, ok := config.Lookup("items"); ok {
-		// Kustomize takes the items out of lists.
+		// Kustomize reads the items of lists separately.
 		for _, item := range items.Elems() {
 			if err := s.builtin(file, source, item); err != nil {
 				return err
@@ -107,8 +107,8 @@ func (s *scan) builtin(file, source string, config model.Value) error {
 	return nil
 }
 
-// fileKeys are the fields by which the plugins that are built into Kustomize name
-// files. Their case does not matter, as it does not for Kustomize.
+// fileKeys are the fields in which built-in plugins of Kustomize name files. Kustomize
+// ignores their case, and so does kalypso.
 var fileKeys = []string{"path", "paths", "files", "env", "envs", "targetFilePath"}
 
 // pluginFiles returns the files that the configuration of a plugin names. Only at

@@ -18,8 +18,8 @@ const (
 	overlayRoot = "/kalypso"
 )
 
-// local removes from a message of Kustomize where things lie in memory: the source,
-// and the parts of a generator, which Kustomize prints as a whole.
+// local removes from a message of Kustomize the places in memory: of the source, and of the
+// parts of a generator, which Kustomize prints as a whole.
 func local(message string) string {
 	message = strings.ReplaceAll(message, sourceRoot+"/", "")
 	message = strings.ReplaceAll(message, sourceRoot, ".")
@@ -100,8 +100,8 @@ func (p *prepared) change(req Request, s *scan, dir string, top types.Kustomizat
 	}
 	p.root = overlayRoot
 	changed.Resources = []string{".." + inSource(dir)}
-	// Only the topmost kustomization says how objects are sorted and labelled, and
-	// by which schema patches are merged.
+	// Only the topmost kustomization sorts and labels objects, and sets the schema by which
+	// patches are merged.
 	changed.SortOptions, changed.BuildMetadata, changed.OpenAPI = top.SortOptions, top.BuildMetadata, top.OpenAPI
 	if schema, ok := top.OpenAPI["path"]; ok {
 		changed.OpenAPI = map[string]string{"path": "schema.json"}

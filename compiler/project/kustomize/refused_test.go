@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// No message tells where something lies in memory, which is elsewhere each time.
+// No message shows a place in memory, which differs each time.
 func TestMessagesAreTheSame(t *testing.T) {
 	for _, field := range []string{"configMapGenerator", "secretGenerator"} {
 		for _, options := range []string{"", ", options: {disableNameSuffixHash: true}"} {
@@ -125,8 +125,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// Every field that Kustomize would fetch from an address refuses one, and says
-// which field it is.
+// Every field whose address Kustomize would fetch refuses an address. The error names the
+// field.
 func TestRemote(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -267,8 +267,8 @@ func TestFileNames(t *testing.T) {
 	refusedAs(t, Request{Path: "."}, diag.BadSource)
 }
 
-// FuzzScan: no kustomization makes the scan panic, and what passes it names no
-// address and nothing outside the source.
+// FuzzScan checks that no kustomization makes the scan panic. An accepted kustomization
+// names no address and nothing outside the source.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		"resources: [a.yaml, ../base, https://example.com]", "bases: [../../x]", "transformers: ['{apiVersion: builtin}']", "patches: [{path: a.yaml}]",

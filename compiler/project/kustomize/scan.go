@@ -55,7 +55,7 @@ func newScan(files map[string][]byte, refused map[string]string) (*scan, error) 
 	return s, nil
 }
 
-// outside reports whether a clean path leads out of where it is relative to.
+// outside reports whether a clean path leads out of its base folder.
 func outside(name string) bool { return name == ".." || strings.HasPrefix(name, "../") }
 
 // folder returns the clean path of a folder of the source.
@@ -106,8 +106,8 @@ func (s *scan) kustomization(dir string) (name string, several bool) {
 	return name, several
 }
 
-// overlay looks through a folder's kustomization, and those that it refers to. A
-// circle ends where it began: Kustomize has words for it.
+// overlay checks a folder's kustomization, and the kustomizations that it refers to. A
+// circle ends where it began: Kustomize reports it.
 func (s *scan) overlay(dir string) error {
 	if _, ok := s.parsed[dir]; ok {
 		return nil
@@ -181,8 +181,8 @@ func (s *scan) follow(file string, r reference) error {
 	return s.overlay(name)
 }
 
-// file looks at a field that names a file. One that Kustomize reads as YAML must
-// not be a bomb; whether it is right, Kustomize says.
+// file checks a field that names a file. A file that Kustomize reads as YAML must not be a
+// bomb; Kustomize itself reports other errors in it.
 func (s *scan) file(file string, r reference) error {
 	name, err := s.resolve(file, r)
 	switch {
@@ -196,8 +196,8 @@ func (s *scan) file(file string, r reference) error {
 	return manifest.Check(name, s.files[name])
 }
 
-// content refuses a file of manifests that no YAML reader should get, or that none
-// can read: Kustomize does not say what is wrong with which.
+// content refuses a file of manifests that no YAML reader should get, or that none can
+// read. Kustomize does not name the file or the error.
 func (s *scan) content(name string) error {
 	if s.checked[name] {
 		return nil

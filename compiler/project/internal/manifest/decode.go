@@ -165,7 +165,7 @@ func (d *decoder) merge(m *mapping, n *yaml.Node) error {
 	return nil
 }
 
-// collectionTag refuses tags that give a collection another meaning.
+// collectionTag refuses tags that change the meaning of a collection.
 func collectionTag(n *yaml.Node, plain string) error {
 	if tag := n.ShortTag(); tag != plain && tag != "" && tag != "!" {
 		return fmt.Errorf("line %d: the tag %s means nothing to Kubernetes", n.Line, tag)

@@ -92,7 +92,7 @@ func refused(source string, err error) error {
 		"%s: not YAML that Kubernetes reads: %v", source, err)
 }
 
-// Add counts and checks an object that is a value already, and takes size bytes.
+// Add counts and checks an object that is already a value, with a text of size bytes.
 func (r *Reader) Add(source string, v model.Value, size int) error {
 	if r.size += int64(size); r.size > MaxSize {
 		return tooLarge(source)

@@ -157,8 +157,8 @@ func chain(n, deep int) string {
 	return b.String()
 }
 
-// FuzzDecode: no text panics or makes more than its bound, and what is read
-// without anchors means what it means to kubectl's library.
+// FuzzDecode checks that no text panics or exceeds its bound. A text without anchors means
+// the same to kubectl's library.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"a: 1\n---\nb: [yes, 0x10, 1e3]\n", bomb(3), mergeBomb(3), chain(2, 3), "a: &x [*x]", "a: &x {<<: *x}", "? [a]\n: b", "\xff", "a: !!binary x", "{a: 'b', c: |-\n d}"} {
 		f.Add([]byte(s))

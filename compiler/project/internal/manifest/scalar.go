@@ -76,8 +76,8 @@ func resolve(n *yaml.Node, text string) (model.Value, error) {
 	return number.Canonical(), err // the canonical form of the library's output
 }
 
-// key returns the name of a field. As for kubectl, a number or a bool that is a
-// key is the string that it would be as a value; anything else is refused.
+// key returns the name of a field. As for kubectl, a number or a bool that is a key becomes
+// its text as a string. Other values are errors.
 func key(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

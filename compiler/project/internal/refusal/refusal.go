@@ -1,6 +1,6 @@
-// Package refusal is why a source is not rendered, as the renderers say it: an
-// error that is made for the user, with a code and a way out. It becomes a
-// diagnostic where the assignments that need the source are known.
+// Package refusal has the errors of the renderers. A renderer reports the reason why it
+// does not render a source as an error for the user, with a code and a hint. The error
+// becomes a diagnostic when the assignments that need the source are known.
 package refusal
 
 import (
@@ -10,15 +10,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// Error says why a source is not rendered.
+// Error is the reason why a source is not rendered.
 type Error struct {
 	Code    diag.Code
 	Message string // one line, without a full stop
-	Hint    string // the way out, where there is one to name
+	Hint    string // how to fix it, or ""
 }
 
-// New returns an Error. Its text may have many lines and any length, as
-// the messages of Helm have, which quote whole templates: it keeps one line.
+// New returns an Error. Its text may have many lines and any length, because messages of
+// Helm quote whole templates. The Error has it on one line.
 func New(code diag.Code, hint, format string, args ...any) *Error {
 	return &Error{code, oneLine(fmt.Sprintf(format, args...)), hint}
 }
