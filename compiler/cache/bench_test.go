@@ -34,7 +34,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkHead asks a loaded table of 100,000.
+// BenchmarkHead reads results from a loaded table of 100,000 results.
 func BenchmarkHead(b *testing.B) {
 	dir := b.TempDir()
 	benchTable(b, dir)

@@ -10,10 +10,9 @@
 //   - Errors of the cache make nothing else fail. They are remembered; Err returns them.
 //   - [Verify] computes everything again and compares.
 //
-// Any number of processes on one machine may use a cache folder at once. On
-// network file systems this works only if they implement flock. The size of the
-// folder is limited: the entries that were not used for the longest time are
-// removed first.
+// Any number of processes on one machine may use a cache folder at once. On network file systems
+// this works only if they implement flock. The size of the folder is limited: the entries that were
+// not used for the longest time are removed first.
 //
 // Few large results are single entries (Get, Put). Many small results that are
 // used together belong in a [Table]: it keeps thousands of them in one file.
@@ -37,8 +36,8 @@ type Mode string
 const (
 	// On reads and writes.
 	On Mode = "on"
-	// Off uses a private folder, which Close removes: only results that this Cache stored itself
-	// are found.
+	// Off uses a private folder, which Close removes: only results that this Cache
+	// stored itself are found.
 	Off Mode = "off"
 	// Verify returns only results that this Cache stored itself, so that everything is computed
 	// again. It compares each new result with the stored one. A difference is a lie (Lies); the new
@@ -82,8 +81,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "kalypso"), nil
 }
 
-// UnusableError means that a cache folder cannot be created or written, or has other
-// content.
+// UnusableError means that a cache folder cannot be created or written, or has other content.
 type UnusableError struct {
 	Dir string // "" if there is no place for a folder
 	Err error
@@ -98,9 +96,8 @@ func (e *UnusableError) Error() string {
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// Cache is an open cache. Any number of goroutines may call all methods. During and after
-// Close, call only Lies, Stats, Err and RemoteErr. Other methods then find and store
-// nothing.
+// Cache is an open cache. Any number of goroutines may call all methods. During and after Close,
+// call only Lies, Stats, Err and RemoteErr. Other methods then find and store nothing.
 type Cache struct {
 	mode     Mode
 	maxBytes int64
@@ -119,6 +116,7 @@ type Cache struct {
 	errs    []error
 }
 
+// tableKey identifies a table of a Cache.
 type tableKey struct {
 	level Level
 	name  string
@@ -126,10 +124,10 @@ type tableKey struct {
 
 // Open opens a cache, and creates the folder if it does not exist.
 //
-// It always returns a usable Cache. If the folder cannot be created or written, the
-// Cache is in the mode Off, and the error is an *UnusableError. That is worth a
-// warning, and no reason to stop. An unknown mode is also an error, with a Cache in the
-// mode Off.
+// It always returns a usable Cache. If the folder cannot be created or written,
+// the Cache is in the mode Off, and the error is an *UnusableError. That is
+// worth a warning, and no reason to stop. An unknown mode is also an error, with
+// a Cache in the mode Off.
 func Open(o Options) (*Cache, error) {
 	c := &Cache{
 		mode: o.Mode, maxBytes: o.MaxBytes, remote: newRemote(o.Remote),
@@ -185,6 +183,7 @@ func entryID(l Level, k Key) Key {
 	return NewHash("kalypso cache entry v1").String(string(l)).Key(k).Sum()
 }
 
+// entryHeader returns the header of a single result.
 func entryHeader(l Level, k Key) header { return header{kindEntry, l, string(k[:])} }
 
 // Get returns the result that was stored under a key. The caller may change the bytes.
@@ -257,6 +256,7 @@ func (c *Cache) Put(l Level, k Key, data []byte) {
 	}
 }
 
+// write stores a single result in the folder, and reports whether that succeeded.
 func (c *Cache) write(l Level, id Key, data []byte, file digest) bool {
 	if err := c.store.put(id, data, file); err != nil {
 		c.remember(err)
@@ -276,6 +276,7 @@ func (c *Cache) computed(l Level, id Key) {
 	}
 }
 
+// isOwn reports whether this Cache stored a single result.
 func (c *Cache) isOwn(id Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,8 +290,8 @@ func (c *Cache) open() bool {
 	return c.store != nil && !c.closed
 }
 
-// Table returns the table with a level and a name: the same one for every call. It does not read
-// the table yet.
+// Table returns the table with a level and a name: the same one for every call. It
+// does not read the table yet.
 func (c *Cache) Table(l Level, name string) *Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -308,9 +309,9 @@ func tableID(l Level, name string) Key {
 	return NewHash("kalypso cache table v2").String(string(l)).String(name).Sum()
 }
 
-// Flush writes the tables, so that other processes find their results, and a crash of this process
-// does not lose them. It is for processes that run long; Close also flushes. Errors are remembered
-// (Err).
+// Flush writes the tables, so that other processes find their results, and a crash of this
+// process does not lose them. It is for processes that run long; Close also flushes.
+// Errors are remembered (Err).
 func (c *Cache) Flush() {
 	if !c.open() || c.remove != nil {
 		return
@@ -320,13 +321,11 @@ func (c *Cache) Flush() {
 	}
 }
 
-// Close writes the tables, waits for uploads, and trims the folder if a trim is
-// due. It removes the folder of a Cache in the mode Off. It returns the errors of
-// Err, including its own; they do not affect results. A second Close does
-// nothing.
+// Close writes the tables, waits for uploads, and trims the folder if a trim is due. It removes the
+// folder of a Cache in the mode Off. It returns the errors of Err, including its own; they do not
+// affect results. A second Close does nothing.
 //
-// A trim is due once an hour, and after the Cache has written a tenth of
-// MaxBytes.
+// A trim is due once an hour, and after the Cache has written a tenth of MaxBytes.
 func (c *Cache) Close() error {
 	if !c.open() {
 		return c.Err()
@@ -362,6 +361,7 @@ func (c *Cache) allTables() []*Table {
 // maxErrors is the maximum number of remembered errors.
 const maxErrors = 8
 
+// remember keeps an error for Err; nil is not an error.
 func (c *Cache) remember(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -370,9 +370,9 @@ func (c *Cache) remember(err error) {
 	}
 }
 
-// Err returns the first errors of the cache folder since Open, joined; nil if there were no errors.
-// They explain why a later build may compute results of this one again. A damaged entry is not an
-// error.
+// Err returns the first errors of the cache folder since Open, joined; nil if there were
+// no errors. They explain why a later build may compute results of this one again. A
+// damaged entry is not an error.
 func (c *Cache) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

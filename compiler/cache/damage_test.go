@@ -192,8 +192,8 @@ func wantNoLie(t *testing.T, dir string) {
 	closeCache(t, c)
 }
 
-// An entry or a table at another one's place is foreign, even with valid
-// actions.
+// An entry or a table at another one's place is foreign, even if the actions of both
+// are valid.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, Options{Dir: dir})

@@ -5,9 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Every stored file begins with a header that repeats its name. So a file
-// at another file's place is recognised as foreign, even if its hash is
-// right:
+// Every stored file begins with a header that repeats its name. So a file at another file's place
+// is recognised as foreign, even if its hash is right:
 //
 //	magic    8 bytes
 //	format   1 byte
@@ -36,6 +35,7 @@ type header struct {
 	name  string
 }
 
+// append appends the header in its file format.
 func (h header) append(to []byte) []byte {
 	to = append(to, magic...)
 	to = append(to, format, byte(h.kind))
@@ -98,13 +98,14 @@ func (h header) open(data []byte) ([]byte, bool) {
 // A digest is a SHA-256 of bytes that the cache stores.
 type digest = [sha256.Size]byte
 
-// A reader takes values from the front of bytes. After the first missing value it has failed, and
-// returns zeros.
+// A reader takes values from the front of bytes. After the first missing value it has
+// failed, and returns zeros.
 type reader struct {
 	data   []byte
 	failed bool
 }
 
+// bytes returns the next n bytes; nil if there are fewer.
 func (r *reader) bytes(n int) []byte {
 	if r.failed || n < 0 || n > len(r.data) {
 		r.failed, r.data = true, nil

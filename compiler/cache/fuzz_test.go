@@ -19,8 +19,8 @@ func sealed(h header, payload string) []byte {
 	return data
 }
 
-// FuzzRows reads a table from any bytes. If it accepts them, it writes the same bytes, and finds
-// all rows.
+// FuzzRows reads a table from any bytes. If it accepts them, it writes the same
+// bytes, and finds all rows.
 func FuzzRows(f *testing.F) {
 	rows := []row{{key: Key{1}, data: []byte("one")}, {key: Key{2}, age: 7}, {key: Key{2, 1}, data: []byte("three")}}
 	f.Add(packed(nil))
@@ -47,7 +47,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add(sealed(entryHeader(Model, key(1)), "payload"), true)
 	f.Add(header{kindTable, Tuple, "name"}.append(nil), false)
 	f.Fuzz(func(t *testing.T, data []byte, resum bool) {
-		if resum { // past the hash
+		if resum { // so that the check of the hash succeeds
 			sum := sha256.Sum256(data)
 			data = append(data, sum[:]...)
 		}

@@ -13,9 +13,9 @@ type Key [sha256.Size]byte
 // String returns the key in hexadecimal, for people.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// Hash collects the parts of a Key. It writes each part with its type and its length, so that no
-// two different sequences of parts collide. The methods return the Hash itself, so that calls can
-// be chained.
+// Hash collects the parts of a Key. It writes each part with its type and its length, so
+// that no two different sequences of parts collide. The methods return the Hash itself, so
+// that calls can be chained.
 //
 // A Hash is for one goroutine. Sum does not change it, so common first parts of many keys can be
 // hashed once. Reset makes it ready for another key.
@@ -34,8 +34,8 @@ const (
 	partInt    = 'i'
 )
 
-// mostPending is the number of bytes that are collected before they are hashed: most parts are
-// short.
+// mostPending is the number of bytes that are collected before they are
+// hashed: most parts are short.
 const mostPending = 2048
 
 // NewHash returns a Hash without parts. The kind separates domains. It names the computation and
@@ -79,11 +79,13 @@ func (h *Hash) Sum() (k Key) {
 	return k
 }
 
+// flush hashes the pending parts.
 func (h *Hash) flush() {
 	h.sum.Write(h.pending)
 	h.begun, h.pending = true, h.pending[:0]
 }
 
+// add adds a part with its type and its length.
 func add[T ~string | ~[]byte](h *Hash, part byte, data T) *Hash {
 	h.prefix(part, len(data))
 	for len(data) > mostPending {

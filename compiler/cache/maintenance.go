@@ -98,11 +98,11 @@ func Clean(dir string) error {
 	return nil
 }
 
-// VerifyAll reads every file of a cache folder. It removes damaged files, files whose content
-// does not match their name, and tables that cannot be read. It returns the names of the removed
-// files, relative to the folder, with slashes, sorted. It also returns the number of files that
-// it checked. A folder that does not exist has no files. A folder that is not a cache is an
-// error.
+// VerifyAll reads every file of a cache folder. It removes damaged files, files whose
+// content does not match their name, and tables that cannot be read. It returns the names of
+// the removed files, relative to the folder, with slashes, sorted. It also returns the
+// number of files that it checked. A folder that does not exist has no files. A folder that
+// is not a cache is an error.
 //
 // A missing file is not bad: a trim may have removed it. Verifying does not count as a use. Other
 // processes may use the cache at the same time.
@@ -147,6 +147,7 @@ type inspection struct {
 	err   error // of removals
 }
 
+// newInspection lists the files of a cache folder. The caller must call restore in the end.
 func newInspection(dir string) (*inspection, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -169,6 +170,7 @@ func (i *inspection) restore() {
 	}
 }
 
+// remove removes a bad file, once.
 func (i *inspection) remove(path string) {
 	if i.bad[path] {
 		return

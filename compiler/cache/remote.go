@@ -36,6 +36,7 @@ const (
 	remoteTimeout  = 30 * time.Second
 )
 
+// entryName and tableName return the keys of a single result and of a table in a Remote.
 func entryName(id Key) string { return "entry/" + hex.EncodeToString(id[:]) }
 func tableName(id Key) string { return "table/" + hex.EncodeToString(id[:]) }
 
@@ -52,6 +53,7 @@ type remote struct {
 	idle     *sync.Cond
 }
 
+// newRemote returns nil if r is nil.
 func newRemote(r Remote) *remote {
 	if r == nil {
 		return nil
@@ -71,6 +73,7 @@ func (r *remote) usable() bool {
 	return r.failures < remoteFailures
 }
 
+// writable reports whether uploads are useful and allowed.
 func (r *remote) writable() bool { return r.usable() && !r.remote.ReadOnly() }
 
 // fail counts a failure. Unexpected bytes count as well.
@@ -86,8 +89,7 @@ var (
 	errUnusable = errors.New("not asked")
 )
 
-// get returns the data of a key if accept returns true; otherwise the error is
-// errForeign.
+// get returns the data of a key if accept returns true; otherwise the error is errForeign.
 func (r *remote) get(key string, accept func([]byte) bool) ([]byte, error) {
 	if !r.usable() {
 		return nil, errUnusable
@@ -130,6 +132,7 @@ func (r *remote) later(upload func()) {
 	}
 }
 
+// work runs the uploads in the queue until it is empty.
 func (r *remote) work() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

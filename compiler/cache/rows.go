@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxResult limits the size of a result in a table, and maxTable the total size of its results,
-	// in bytes.
+	// maxResult limits the size of a result in a table, and maxTable the total size
+	// of its results, in bytes.
 	maxResult = 16 << 20
 	maxTable  = 256 << 20
 	// fewUnused is the number of bytes that unused results may always occupy. More of them stay, up
@@ -47,8 +47,8 @@ func (h header) sealRows(rows []row) ([]byte, digest) {
 	return seal(b)
 }
 
-// decodeRows reads the rows of a payload, which need not be trusted. The rows share their data with
-// b.
+// decodeRows reads the rows of a payload, which need not be trusted. The rows
+// share their data with b.
 func decodeRows(b []byte) ([]row, bool) {
 	if len(b) < 4 {
 		return nil, false

@@ -14,7 +14,7 @@ type Stats struct {
 	WrittenBytes int64 // to the cache's files; rewriting a table counts too
 }
 
-// Stats returns the counts of every level that was used. The map is the caller's.
+// Stats returns the counts of every level that was used. The caller may change the map.
 func (c *Cache) Stats() map[Level]Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,6 +35,7 @@ func (c *Cache) of(l Level) *Stats {
 	return s
 }
 
+// count adds to the counts of a level.
 func (c *Cache) count(l Level, more Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,6 +46,7 @@ func (c *Cache) count(l Level, more Stats) {
 	s.WrittenBytes += more.WrittenBytes
 }
 
+// wrote counts bytes in the cache's files.
 func (c *Cache) wrote(l Level, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,6 +54,7 @@ func (c *Cache) wrote(l Level, n int64) {
 	c.written += n
 }
 
+// lie notes a difference in the mode Verify.
 func (c *Cache) lie(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,4 +70,5 @@ func (c *Cache) Lies() []string {
 	return slices.Sorted(maps.Keys(c.lies))
 }
 
+// tableLie describes a difference in a table.
 func tableLie(l Level, name string, k Key) string { return fmt.Sprintf("%s %s %s", l, name, k) }

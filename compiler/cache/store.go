@@ -37,8 +37,8 @@ type store struct {
 	files *gocache.Cache
 }
 
-// openStore makes dir a cache folder, if it is not a cache folder yet, and checks that it is
-// writable.
+// openStore makes dir a cache folder, if it is not a cache folder yet, and
+// checks that it is writable.
 func openStore(dir string) (*store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,9 +67,8 @@ func openStore(dir string) (*store, error) {
 	return &store{dir: dir, files: files}, nil
 }
 
-// claim writes the README into a new or unfinished folder. It refuses a folder with
-// any other content: a mistake in a path must not create 256 folders among a user's
-// files.
+// claim writes the README into a new or unfinished folder. It refuses a folder with any other
+// content: a mistake in a path must not create 256 folders among a user's files.
 func claim(dir string) error {
 	name := filepath.Join(dir, readmeFile)
 	text, err := regular.ReadFile(name)
@@ -94,6 +93,7 @@ func claim(dir string) error {
 	return os.WriteFile(name, []byte(readme), 0o666)
 }
 
+// errNotOurs is the error for a folder with other content.
 var errNotOurs = errors.New("it is not empty, and not a cache of kalypso")
 
 // ourName reports whether a file or folder with this name belongs to a cache folder.
@@ -118,8 +118,8 @@ func (s *store) output(id Key) (digest, bool) {
 	return digest(found.OutputID), true
 }
 
-// getTries is the maximum number of attempts to read an action's output, which another process may
-// replace.
+// getTries is the maximum number of attempts to read an action's output, which
+// another process may replace.
 const getTries = 3
 
 // get returns an action's output, which may be damaged, and the hash that it should have. A sealed
@@ -178,8 +178,8 @@ func (s *store) write(name string, data []byte) error {
 	return err
 }
 
-// remove removes a replaced output. Another process that is about to read it looks up its action
-// again.
+// remove removes a replaced output. Another process that is about to read it
+// looks up its action again.
 func (s *store) remove(id digest) { os.Remove(s.path(id)) }
 
 // lockWait is the time for which a process waits for another one that writes a table, and lockRetry

@@ -12,9 +12,9 @@ import (
 // Table is a map from keys to small results that belong together, such as all assignments of one
 // cluster type, or all tuples of one environment. Any number of goroutines may use it.
 //
-// A table is one file. The first access reads the whole file, and a Flush replaces the whole file.
-// A table does not see results that another process flushes later. They stay in the file as long as
-// there is room.
+// A table is one file. The first access reads the whole file, and a Flush replaces the whole
+// file. A table does not see results that another process flushes later. They stay in the file
+// as long as there is room.
 type Table struct {
 	c     *Cache
 	level Level
@@ -41,6 +41,7 @@ type row struct {
 	used uint32 // 1 if this process used or stored it; atomic
 }
 
+// isUsed reports whether this process used or stored the row.
 func (r *row) isUsed() bool { return atomic.LoadUint32(&r.used) != 0 }
 
 // use marks a row, and reports whether it was unmarked before.
@@ -55,10 +56,11 @@ func find(rows []row, k Key) *row {
 	return &rows[i]
 }
 
+// header returns the header of the table's file.
 func (t *Table) header() header { return header{kindTable, t.level, t.name} }
 
-// Get returns the result under a key. The bytes belong to the table: the caller must not change
-// them.
+// Get returns the result under a key. The bytes belong to the table: the
+// caller must not change them.
 func (t *Table) Get(k Key) ([]byte, bool) {
 	if !t.c.open() {
 		return nil, false
@@ -98,8 +100,8 @@ func (t *Table) find(k Key) *row {
 // Put ignores a second result for a key until the next Flush, and a result that equals the stored
 // one. In the mode Verify, a difference from the stored result is a lie.
 //
-// The Cache remembers errors, and Put otherwise ignores them. It does not store a result of more
-// than 16 MiB.
+// The Cache remembers errors, and Put otherwise ignores them. It does not store a
+// result of more than 16 MiB.
 func (t *Table) Put(k Key, data []byte) {
 	if !t.c.open() {
 		return
@@ -139,6 +141,7 @@ func (t *Table) fail(err error) error {
 	return err
 }
 
+// errFull is the error for a result that is larger than maxResult.
 var errFull = errors.New("too large for the cache")
 
 // load reads the table from the folder, once.
@@ -157,8 +160,8 @@ func (t *Table) load() {
 	}
 }
 
-// read returns the rows in the folder, and the hash of their file. It returns no rows for a damaged
-// file.
+// read returns the rows in the folder, and the hash of their file. It returns no
+// rows for a damaged file.
 func (t *Table) read() ([]row, digest) {
 	data, file, ok := t.c.store.get(t.id)
 	if !ok {
@@ -169,6 +172,7 @@ func (t *Table) read() ([]row, digest) {
 	return rows, file
 }
 
+// parse returns the rows of a file of this table.
 func (t *Table) parse(data []byte) ([]row, bool) {
 	payload, ok := t.header().open(data)
 	if !ok {
@@ -259,6 +263,7 @@ func (t *Table) ask() {
 	}
 }
 
+// remote returns the rows of the remote table.
 func (t *Table) remote() (rows []row, err error) {
 	_, err = t.c.remote.get(tableName(t.id), func(data []byte) (ok bool) {
 		t.c.count(t.level, Stats{ReadBytes: int64(len(data))})

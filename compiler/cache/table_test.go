@@ -27,8 +27,8 @@ func randomResult(n int) string {
 	return strings.Repeat(line, 1+size/len(line))[:size]
 }
 
-// A table over many processes works like a map. Results that are requested in every round are never
-// removed.
+// A table over many processes works like a map. Results that are requested in every
+// round are never removed.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -72,8 +72,7 @@ func TestTableIsAMap(t *testing.T) {
 	}
 }
 
-// Unused results stay as long as there is room for them, and the youngest stay
-// longest.
+// Unused results stay as long as there is room for them, and the youngest stay longest.
 func TestUnusedResultsGo(t *testing.T) {
 	dir := t.TempDir()
 	const size = fewUnused / 4

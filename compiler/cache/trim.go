@@ -27,9 +27,9 @@ type storedFile struct {
 	used time.Time
 }
 
-// trim removes the files that were not used for the longest time, until the folder is small enough.
-// It does so only if a trim is due. The library records uses to the hour. A trim always removes
-// abandoned files.
+// trim removes the files that were not used for the longest time, until the folder is small
+// enough. It does so only if a trim is due. The library records uses to the hour. A trim always
+// removes abandoned files.
 func (s *store) trim(maxBytes int64, due bool) error {
 	marker := filepath.Join(s.dir, trimmedFile)
 	if info, err := os.Stat(marker); !due && err == nil {

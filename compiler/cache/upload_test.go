@@ -23,8 +23,8 @@ func (h *hooked) Put(ctx context.Context, key string, data []byte) error {
 	return err
 }
 
-// If another machine writes the remote table at any moment, the table has the results of both in
-// the end.
+// If another machine writes the remote table at any moment, the table has the
+// results of both in the end.
 func TestUploadBesideAnother(t *testing.T) {
 	name := tableName(tableID(Tuple, "dev"))
 	key := func(i int) Key { return NewHash("of this test").String(fmt.Sprint(i)).Sum() }

@@ -63,9 +63,9 @@ func Application(t *model.ApplicationTarget, eval *expr.Evaluator) *Graph {
 	return m.finish()
 }
 
-// withoutReplaced returns a tree without the mappings that a deeper folder replaces by
-// another value. The values of a still deeper folder then start over, as with several files
-// for Helm.
+// withoutReplaced returns a tree without the mappings that a deeper folder
+// replaces by another value. The values of a still deeper folder then start over,
+// as with several files for Helm.
 func withoutReplaced(t, over model.Tree) model.Tree {
 	if t.Kind != model.StructTree || over.Kind != model.StructTree {
 		return t
@@ -96,10 +96,10 @@ func (m *merger) withoutSecrets(target model.Ref) {
 	}
 }
 
-// WithPlatform adds the platform's values to the chart's values, which are the graph's,
-// at the path that the deployment target names. Without a path it returns the
-// application's values. It never replaces a value of the application, but returns a
-// diagnostic.
+// WithPlatform adds the platform's values to the chart's values, which are the
+// graph's, at the path that the deployment target names. Without a path it
+// returns the application's values. It never replaces a value of the application,
+// but returns a diagnostic.
 func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (model.Value, []diag.Diagnostic) {
 	at := a.Manifests.Helm.PlatformValues
 	if at == "" {

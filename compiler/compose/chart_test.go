@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// chartPlatform has a workload with a chart; %s are the workload's own share and
-// the target's.
+// chartPlatform has a workload with a chart; %s are the chart's values of the workload
+// and of the target.
 const chartPlatform = `package platform
 
 import "kalypso.io/schema"

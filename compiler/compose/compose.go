@@ -1,7 +1,7 @@
 // Package compose computes the configuration of the assignments of one environment. It
-// composes the namespace, and the configuration graph by layered unification with provenance.
-// It also computes the namespace service and the reconciler, if they are functions of the
-// assignment.
+// composes the namespace, and the configuration graph by layered unification with
+// provenance. It also computes the namespace service and the reconciler, if they are
+// functions of the assignment.
 //
 // Assignments with the same configs, contracts and facts form a tuple, which is composed once.
 // Data unify in Go. CUE evaluates only open expressions. The code for both is in this package,
@@ -29,9 +29,8 @@ type Functions interface {
 	Apply(context.Context, []function.Call) ([]function.Outcome, error)
 }
 
-// Plan has the configs, contracts and facts of each assignment of one
-// environment, before composition. NewPlan makes it. Several goroutines may use
-// it.
+// Plan has the configs, contracts and facts of each assignment of one environment, before
+// composition. NewPlan makes it. Several goroutines may use it.
 type Plan struct {
 	// Namespaces are by assignment, in the order of the schedule.
 	Namespaces []string
@@ -156,6 +155,7 @@ type planDiagnostic struct {
 	assignments []int
 }
 
+// report adds a diagnostic about assignments. An error makes them fail.
 func (p *Plan) report(d diag.Diagnostic, assignments ...int) {
 	p.ds = append(p.ds, planDiagnostic{d, assignments})
 	if d.Severity == diag.Error {
@@ -262,6 +262,7 @@ func (p *Plan) UnusedLists(used map[string]bool) []diag.Diagnostic {
 	return out
 }
 
+// listRef returns the reference to a config schema's strategy for a path.
 func listRef(s *model.ConfigSchema, path string) model.Ref {
 	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
 }
@@ -302,6 +303,7 @@ func (p *Plan) appendCalls(calls []call, t *Tuple, cluster *model.Cluster) []cal
 	return calls
 }
 
+// configCall returns the call of a config that is a function, for a tuple.
 func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster) call {
 	ref := model.Ref{Collection: "configs", Name: config.Name}
 	facts := p.facts(int(t.Assignments[0]), config.Facts, nil)
@@ -313,8 +315,8 @@ func (p *Plan) configCall(config *model.Config, t *Tuple, cluster *model.Cluster
 	return newCall(function.Call{Entity: ref, Facts: facts})
 }
 
-// OfClusters returns the configs of a tuple that use facts of single clusters, sorted by layer,
-// then name.
+// OfClusters returns the configs of a tuple that use facts of single clusters,
+// sorted by layer, then name.
 func (p *Plan) OfClusters(tuple int) []model.Ref { return p.ofClusters(&p.Tuples[tuple]) }
 
 func (p *Plan) ofClusters(t *Tuple) []model.Ref {
@@ -446,6 +448,7 @@ func (p *Plan) contracts(t *Tuple) []*model.Contract {
 	return out
 }
 
+// kindOf returns the kind of an entity for messages.
 func kindOf(ref model.Ref) string {
 	if ref.Collection == "configs" {
 		return "config"

@@ -24,10 +24,10 @@ type Need struct {
 	Met      bool // false also for an optional key that is absent
 }
 
-// contracted checks the values against all contracts, and fills in their defaults, which are
-// below the lowest layer. Each contract sees the values as the configs made them, so that no
-// contract depends on the order of the others. If several contracts fill in one key, they must
-// agree.
+// contracted checks the values against all contracts, and fills in their defaults,
+// which are below the lowest layer. Each contract sees the values as the configs made
+// them, so that no contract depends on the order of the others. If several contracts
+// fill in one key, they must agree.
 func (m *merger) contracted(contracts []*model.Contract) {
 	given := m.graph.Values
 	filled := map[string]fill{}
@@ -63,8 +63,8 @@ func (m *merger) contracted(contracts []*model.Contract) {
 	}
 }
 
-// check evaluates a contract on values: it returns the filled in values, and whether the contract
-// holds.
+// check evaluates a contract on values: it returns the filled in values, and
+// whether the contract holds.
 func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
 	known := m.memo.contract(c)
 	if known.apart {
@@ -85,6 +85,7 @@ func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
 	return expr.Call{Contract: c.Expr, Value: &values}
 }
 
+// fill adds a leaf that a contract fills in, and reports a different value from another contract.
 func (m *merger) fill(filled map[string]fill, f fill) {
 	other, there := filled[f.path()]
 	switch {
@@ -137,6 +138,7 @@ func leafAt(leaves []Leaf, path string) (Leaf, bool) {
 	return leaves[i], true
 }
 
+// breach returns the message for a problem with a contract.
 func (m *merger) breach(p expr.Problem) string {
 	switch {
 	case p.Path == "":
@@ -163,8 +165,7 @@ var (
 	outOfBound = lazyregexp.New(`^invalid value (.+) \(out of bound ([<>!=].+)\)$`)
 )
 
-// plain rewrites CUE's message about a value of the wrong type, or a value beyond a
-// bound.
+// plain rewrites CUE's message about a value of the wrong type, or a value beyond a bound.
 func (m *merger) plain(p expr.Problem) string {
 	if bound := outOfBound.FindStringSubmatch(p.Message); bound != nil {
 		if pattern, ok := strings.CutPrefix(bound[2], "=~"); ok {
@@ -218,6 +219,7 @@ func (m *merger) retype(p expr.Problem) string {
 	return ""
 }
 
+// number matches the texts of integers.
 var number = lazyregexp.New(`^-?[0-9]+$`)
 
 // unlisted returns a hint for a key that a config for single clusters may provide, if no such
@@ -230,8 +232,8 @@ func (m *merger) unlisted(p expr.Problem) string {
 		"give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
 }
 
-// hint returns a hint for a problem with a contract of an assignment, of a test, or of a target of
-// an application.
+// hint returns a hint for a problem with a contract of an assignment, of a test, or of a
+// target of an application.
 func hint(p expr.Problem, contract model.Ref) string {
 	where, kind := "in a config that matches the assignment", "contract"
 	if contract.Collection == "tests" {
@@ -254,6 +256,7 @@ func hint(p expr.Problem, contract model.Ref) string {
 	return "change the value, or the " + kind
 }
 
+// describe returns the name of an origin for messages.
 func describe(o Origin) string {
 	if o.Kind == FromContract {
 		return "default of " + describeContract(o.Ref)
@@ -264,8 +267,8 @@ func describe(o Origin) string {
 	return fmt.Sprintf("config %s, layer %d", o.Name, o.Layer)
 }
 
-// describeContract describes the owner of a contract, given by the reference to the contract or
-// into it.
+// describeContract describes the owner of a contract, given by the reference to
+// the contract or into it.
 func describeContract(ref model.Ref) string {
 	switch ref.Collection {
 	case "targets":
@@ -308,10 +311,10 @@ func project(v model.Value, names []string) model.Value {
 
 // contract is a contract with the facts that all tuples share.
 //
-// If the fields of a contract do not depend on each other, the contract is checked field by field.
-// Each field is checked once for each of its values, because most values occur in many tuples. If
-// this way finds a problem, CUE evaluates the whole contract, so that the messages do not depend on
-// the way.
+// If the fields of a contract do not depend on each other, the contract is checked field by
+// field. Each field is checked once for each of its values, because most values occur in many
+// tuples. If this way finds a problem, CUE evaluates the whole contract, so that the messages
+// do not depend on the way.
 type contract struct {
 	root   *root
 	paths  [][]string // of the fields that the contract names, by element
@@ -323,8 +326,8 @@ type contract struct {
 type fieldContract struct {
 	expr.Field
 	parent string // the path of the struct
-	// nested are the contracts on the field's fields. isStruct means that the field has no other
-	// constraints.
+	// nested are the contracts on the field's fields. isStruct means that the field
+	// has no other constraints.
 	isStruct bool
 	nested   []*fieldContract
 	verdicts table[string, *verdict] // by the form of the value; "" if there is no value
@@ -336,6 +339,7 @@ type verdict struct {
 	fills []fill
 }
 
+// holdsAsIs is the verdict of a contract that holds and fills in nothing.
 var holdsAsIs = &verdict{holds: true}
 
 // fill is a leaf that contracts fill in.
@@ -363,6 +367,7 @@ func (m *memo) contract(c *model.Contract) *contract {
 	return m.contracts.store(c, known)
 }
 
+// fieldContracts returns the contracts on the fields of a struct at the path parent.
 func fieldContracts(parent string, fields []expr.Field) []*fieldContract {
 	out := make([]*fieldContract, len(fields))
 	for i, f := range fields {
@@ -374,8 +379,8 @@ func fieldContracts(parent string, fields []expr.Field) []*fieldContract {
 	return out
 }
 
-// holds reports whether contracts on fields hold for a struct, and appends the values that they
-// fill in.
+// holds reports whether contracts on fields hold for a struct, and appends the
+// values that they fill in.
 func (m *merger) holds(c *contract, fields []*fieldContract, values model.Value, fills []fill) ([]fill, bool) {
 	for _, f := range fields {
 		v, there := values.Lookup(f.Name)

@@ -134,8 +134,8 @@ func (c choices) structure(depth int) model.Value {
 	return model.StructOf(fields...)
 }
 
-// similar returns a value that often unifies with v: of the same kind, with fields removed or
-// added.
+// similar returns a value that often unifies with v: of the same kind, with
+// fields removed or added.
 func (c choices) similar(v model.Value, depth int) model.Value {
 	if c(12) == 0 {
 		return c.value(depth)
@@ -190,9 +190,9 @@ func onlyNulls(v model.Value) bool {
 	return v.Kind() == model.Null
 }
 
-// nullsAsOne returns v with null instead of each struct of only nulls, if another value has null
-// there: both remove the same keys. Lists stay unchanged, because null does not remove their
-// elements.
+// nullsAsOne returns v with null instead of each struct of only nulls, if another value
+// has null there: both remove the same keys. Lists stay unchanged, because null does
+// not remove their elements.
 func nullsAsOne(v model.Value, others []model.Value) model.Value {
 	isNull := func(o model.Value) bool { return o.Kind() == model.Null }
 	switch {
@@ -214,10 +214,10 @@ func nullsAsOne(v model.Value, others []model.Value) model.Value {
 	return model.StructOf(fields...)
 }
 
-// sameAsCUE composes concrete configs, in one layer or in a layer each, and unifies them with
-// CUE. In one layer a number may not have two texts, which CUE does not detect. With several
-// layers the text of the highest one applies. Null and a struct of nulls are a conflict only for
-// CUE.
+// sameAsCUE composes concrete configs, in one layer or in a layer each, and unifies them
+// with CUE. In one layer a number may not have two texts, which CUE does not detect.
+// With several layers the text of the highest one applies. Null and a struct of nulls
+// are a conflict only for CUE.
 func sameAsCUE(t *testing.T, c choices) {
 	t.Helper()
 	first := c.structure(3)
@@ -273,9 +273,9 @@ type formula struct {
 	domain string // of a default and a constraint
 }
 
-// closed returns the closed formula: the constraints of all terms, without the marks of defaults,
-// and all final values. If there are no final values, it has the default of the highest layer with
-// a default.
+// closed returns the closed formula: the constraints of all terms, without the marks of
+// defaults, and all final values. If there are no final values, it has the default of the
+// highest layer with a default.
 func closed(terms []formula) string {
 	var all, defaults []string
 	top := -1
@@ -423,8 +423,7 @@ func (c choices) openStruct(depth int) string {
 	return b.String()
 }
 
-// TestOpenStructs composes an open struct with others and with values, and
-// compares with CUE.
+// TestOpenStructs composes an open struct with others and with values, and compares with CUE.
 func TestOpenStructs(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	eval := expr.New(nil)

@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/expr"
 )
 
-// The tests are outside the package, except these hooks. Without them, no test can choose between
-// the two ways to one result. A key that omits a field would be noticed only if two calls differ in
-// that field.
+// The tests are outside the package, except these hooks. Without them, no test can choose
+// between the two ways to one result. A key that omits a field would be noticed only if two
+// calls differ in that field.
 
 // CallKey returns the key of the outcome of a function's call.
 func CallKey(c function.Call) string { return newCall(c).key }

@@ -34,8 +34,8 @@ func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *selectedNames) {
 	}
 }
 
-// ofClusterType is the only fact that is neither a label nor implied by the target of an
-// assignment.
+// ofClusterType is the only fact that is neither a label nor implied by the
+// target of an assignment.
 const ofClusterType = "clusterType"
 
 // implied returns the facts of an assignment that are not labels, and that are the same for all
@@ -45,8 +45,7 @@ func (p *Plan) implied(a *schedule.Assignment) map[string]string {
 		"workload": a.Workload.Name, "deploymentTarget": a.Target.FullName}
 }
 
-// vocabularyOf returns the names and values that matches can use: all facts of the
-// assignments.
+// vocabularyOf returns the names and values that matches can use: all facts of the assignments.
 func (p *Plan) vocabularyOf() selector.Vocabulary {
 	return selector.VocabularyOf(func(yield func(selector.Facts) bool) {
 		for i := range p.assignments {
@@ -109,8 +108,7 @@ func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E, facts
 // Late has the facts of an assignment that are known only after composing and rendering.
 type Late struct {
 	Values model.Value // composed
-	// Manifests are the source, with the values for a chart; nil for the schedule's
-	// manifests.
+	// Manifests are the source, with the values for a chart; nil for the schedule's manifests.
 	Manifests *model.Manifests
 	Rendered  model.Value // the list of rendered objects
 }
@@ -128,8 +126,7 @@ func clusterFact(c *model.Cluster, of *model.ClusterType) model.Value {
 	return model.StructOf(fields...)
 }
 
-// facts returns the fields of #assignment with these names, if they are known; late may be
-// nil.
+// facts returns the fields of #assignment with these names, if they are known; late may be nil.
 func (p *Plan) facts(i int, names []string, late *Late) model.Value {
 	fields := make([]model.Field, 0, len(names))
 	for _, name := range names {
@@ -140,6 +137,7 @@ func (p *Plan) facts(i int, names []string, late *Late) model.Value {
 	return model.StructOf(fields...)
 }
 
+// fact returns one field of #assignment, and reports whether it is known; late may be nil.
 func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) {
 	a := &p.assignments[i]
 	text := ""
@@ -228,6 +226,7 @@ func factOf(of any) model.Value {
 	return v
 }
 
+// texts returns a list of strings as a value.
 func texts(list []string) model.Value {
 	elems := make([]model.Value, len(list))
 	for i, s := range list {

@@ -18,6 +18,7 @@ type call struct {
 	key string
 }
 
+// newCall returns a call with its key.
 func newCall(c function.Call) call {
 	b := append([]byte(c.Entity.Name), 0)
 	b = append(b, c.Entity.Collection...)
@@ -97,6 +98,7 @@ func (p *Plan) reconciler(i int) *model.Reconciler {
 	return p.specs[p.assignments[i].ClusterType].reconciler
 }
 
+// find returns the element with a name; nil if there is no such element.
 func find[T any](sorted []T, name string, nameOf func(*T) string) *T {
 	i, ok := slices.BinarySearchFunc(sorted, name, func(e T, name string) int {
 		switch n := nameOf(&e); {

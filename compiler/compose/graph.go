@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Graph is the composed configuration graph of one tuple. It is immutable, except for
-// DropProvenance.
+// Graph is the composed configuration graph of one tuple. It is immutable,
+// except for DropProvenance.
 type Graph struct {
 	Values model.Value // a struct, secrets included
 	// Removed are the keys that configs remove, as a struct of nulls at their paths, for charts. It
@@ -83,6 +83,7 @@ type merger struct {
 	forClusters, clusterType string
 }
 
+// fail adds an error to the graph.
 func (m *merger) fail(d diag.Diagnostic) {
 	m.graph.Failed = true
 	m.graph.ds = append(m.graph.ds, d)
@@ -213,6 +214,7 @@ func treeOf(v model.Value) *model.Tree {
 	return &t
 }
 
+// add adds a leaf with its marks to the provenance.
 func (m *merger) add(path string, v model.Value, from, replaced []*node) {
 	marks := trait(0)
 	if len(from) > 0 && from[0].path == path && !isStruct(from[0]) {
@@ -229,9 +231,9 @@ func (m *merger) add(path string, v model.Value, from, replaced []*node) {
 // leaves returns the leaves that are composed so far, in the order of their composition.
 func (m *merger) leaves() []Leaf { return m.provenance.leaves(nil) }
 
-// memo remembers data that many tuples share, for the goroutines of one composition: answers
-// of CUE, the nodes of the configs' trees and the contracts. Its zero value is ready for
-// use.
+// memo remembers data that many tuples share, for the goroutines of one
+// composition: answers of CUE, the nodes of the configs' trees and the contracts.
+// Its zero value is ready for use.
 type memo struct {
 	answers   table[[sha256.Size]byte, expr.Result]
 	trees     table[treeKey, *node]
@@ -333,6 +335,7 @@ func (m *merger) keyOf(c expr.Call) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
+// appendText appends a text with its length before it.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

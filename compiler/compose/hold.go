@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Holder checks values against the constraints of tests. It remembers the answers, and is for one
-// goroutine.
+// Holder checks values against the constraints of tests. It remembers the answers,
+// and is for one goroutine.
 type Holder struct {
 	eval  *expr.Evaluator
 	known map[string][]expr.Problem
@@ -107,8 +107,8 @@ func (h *Holder) problems(c *model.Contract, v model.Value) []expr.Problem {
 	return problems
 }
 
-// mustBeAbsent is the constraint that nothing satisfies, and explicitError is CUE's message for it
-// without a path.
+// mustBeAbsent is the constraint that nothing satisfies, and explicitError is CUE's
+// message for it without a path.
 const (
 	mustBeAbsent  = "_|_"
 	explicitError = "explicit error (_|_ literal)"
@@ -177,8 +177,8 @@ func wrong(c *model.Contract, p expr.Problem, what string, v model.Value, there 
 	return what + ": " + p.Message
 }
 
-// wanted describes a constraint's requirement for a path, as written; "" if the constraint does not
-// name the path.
+// wanted describes a constraint's requirement for a path, as written; "" if the
+// constraint does not name the path.
 func wanted(c *model.Contract, path string) string {
 	for _, f := range c.Fields {
 		if f.Path == path && f.Text != "" {

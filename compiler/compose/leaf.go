@@ -39,8 +39,7 @@ func (m *merger) leaf(path string, parts, replaced []*node) (model.Value, bool) 
 	return r.Value, true
 }
 
-// unanswered reports that CUE would need too much time or memory to evaluate the parts of a
-// path.
+// unanswered reports that CUE would need too much time or memory to evaluate the parts of a path.
 func (m *merger) unanswered(path string, r expr.Result, parts []*node) bool {
 	if len(r.Problems) == 0 || !r.Problems[0].Unbounded {
 		return false
@@ -49,6 +48,7 @@ func (m *merger) unanswered(path string, r expr.Result, parts []*node) bool {
 	return true
 }
 
+// unbounded returns the diagnostic for an evaluation that would take too much time or memory.
 func unbounded(path, what string, p expr.Problem) diag.Diagnostic {
 	return diag.New(diag.Unbounded, what+" cannot be evaluated: "+p.Message).On(path).
 		Hinting("write it so that it does less for these values")
@@ -124,6 +124,7 @@ func (m *merger) against(v model.Value, opens []*node) (against []*node, hint st
 	return against, hint
 }
 
+// loosen returns a hint for a value that a constraint forbids.
 func loosen(p expr.Problem) string {
 	if len(p.Allowed) > 0 {
 		return "allowed: " + strings.Join(p.Allowed, ", ")
@@ -248,6 +249,7 @@ func term(p *node) model.Expr {
 	return model.Expr(b.String())
 }
 
+// writeTree writes a tree as CUE; with open, each final leaf is a default.
 func writeTree(b *strings.Builder, t *model.Tree, open bool) {
 	switch t.Kind {
 	case model.StructTree:
@@ -270,9 +272,8 @@ func writeTree(b *strings.Builder, t *model.Tree, open bool) {
 	}
 }
 
-// conflict reports values that do not unify, and differ at a path below. In one layer
-// no value has priority; with several layers, only a default could have been
-// replaced.
+// conflict reports values that do not unify, and differ at a path below. In one layer no value has
+// priority; with several layers, only a default could have been replaced.
 func (m *merger) conflict(path, at string, parts []*node) {
 	a, b := differing(parts)
 	where := model.JoinPath(path, at)
@@ -309,8 +310,7 @@ func (m *merger) conflict(path, at string, parts []*node) {
 	m.fail(sites(d.On(path), parts))
 }
 
-// differing returns the first two parts that do not unify, from one layer if there are such
-// parts.
+// differing returns the first two parts that do not unify, from one layer if there are such parts.
 func differing(parts []*node) (a, b *node) {
 	found := false
 	for i, p := range parts {

@@ -9,16 +9,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// listRule is the strategy for the lists at a path, and the config schema that sets
-// it.
+// listRule is the strategy for the lists at a path, and the config schema that sets it.
 type listRule struct {
 	model.ListStrategy
 	ref model.Ref
 }
 
-// list composes the lists at a path by a strategy, in the order of the layers, then of the configs'
-// names. An element of a default stays unless a value contains an element that is equal by the
-// strategy.
+// list composes the lists at a path by a strategy, in the order of the layers, then of
+// the configs' names. An element of a default stays unless a value contains an element
+// that is equal by the strategy.
 func (m *merger) list(path string, rule listRule, parts, replaced []*node) (model.Value, bool) {
 	opens := only(parts, isOpen)
 	from := withoutNulls(only(parts, func(p *node) bool { return isFinal(p) || hasDefault(p) }))
@@ -64,6 +63,7 @@ func listsElements(e model.Expr) bool {
 	return isList && !strings.HasPrefix(inner, "...") && !strings.HasPrefix(inner, "]")
 }
 
+// noList reports a part that cannot be combined by a list strategy.
 func (m *merger) noList(path string, rule listRule, p *node, why string) (model.Value, bool) {
 	d := diag.New(diag.ListStrategy,
 		fmt.Sprintf("%s %s, and its lists compose by %s", path, why, rule.ListStrategy)).On(path).
@@ -72,8 +72,7 @@ func (m *merger) noList(path string, rule listRule, p *node, why string) (model.
 	return model.Value{}, false
 }
 
-// element is an element of a list under a strategy: its value in defaults, and its value in
-// values.
+// element is an element of a list under a strategy: its value in defaults, and its value in values.
 type element struct {
 	sides [2]model.Value
 	has   [2]bool
@@ -104,20 +103,21 @@ func (e *element) value() model.Value {
 	return model.Merge(e.sides[openSide], e.sides[finalSide])
 }
 
-// collection is the combination of lists: the elements, and their positions by the key that makes
-// elements equal.
+// collection is the combination of lists: the elements, and their positions by the key
+// that makes elements equal.
 type collection struct {
 	elems []element
 	index map[string]int
 }
 
+// reset empties the collection, and keeps its memory.
 func (c *collection) reset() {
 	clear(c.index)
 	c.elems = c.elems[:0]
 }
 
-// at returns the element with a key. It adds the element if the key is new, or nil, which is always
-// new.
+// at returns the element with a key. It adds the element if the key is new, or
+// nil, which is always new.
 func (c *collection) at(key []byte) *element {
 	i, there := len(c.elems), false
 	if key != nil {
@@ -279,6 +279,7 @@ func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok 
 	return a, "", a.Equal(b)
 }
 
+// unifyStructs unifies structs field by field; both have sorted fields.
 func unifyStructs(a, b model.Value, as numberText) (model.Value, string, bool) {
 	if len(b.Fields()) == 0 {
 		return a, "", true

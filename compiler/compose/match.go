@@ -72,10 +72,11 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 // matches are the assignments that each entity matches.
 type matches struct {
 	entities []int32   // by number, in the order in which they were added
-	hits     [][]int32 // beside entities
+	hits     [][]int32 // of the entity at the same index
 	sizes    []int32   // by assignment, how many entities match it
 }
 
+// add adds an entity with the assignments that it matches.
 func (m *matches) add(entity int, hits []int32) {
 	m.entities, m.hits = append(m.entities, int32(entity)), append(m.hits, hits)
 	for _, i := range hits {
@@ -101,8 +102,7 @@ func (m *matches) byAssignment() [][]int32 {
 	return out
 }
 
-// Select returns the numbers of the assignments that each selector selects,
-// ascending.
+// Select returns the numbers of the assignments that each selector selects, ascending.
 func (p *Plan) Select(selectors []model.Selector, satisfies selector.Satisfier) [][]int {
 	names := map[string]bool{}
 	for i := range selectors {
@@ -187,8 +187,8 @@ func numbers(hits []int32) []int {
 	return out
 }
 
-// digest identifies the complete input of the assignment's graph, and everything that diagnostics
-// say about it.
+// digest identifies the complete input of the assignment's graph, and everything that
+// diagnostics say about it.
 func (p *Plan) digest(i int) [sha256.Size]byte {
 	b := p.scratch[:0]
 	text := func(s string) {
@@ -220,8 +220,7 @@ func (p *Plan) digest(i int) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// rawDigests returns the digests of entities as bytes, which are half as long as their
-// text.
+// rawDigests returns the digests of entities as bytes, which are half as long as their text.
 func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
 	out := make([][]byte, len(entities))
 	for i := range entities {
@@ -236,8 +235,8 @@ func rawDigests[E any](entities []E, digest func(*E) model.Digest) [][]byte {
 	return out
 }
 
-// ownContracts returns the contracts of the assignment's workload and target; nil if there is no
-// contract.
+// ownContracts returns the contracts of the assignment's workload and target; nil
+// if there is no contract.
 func (p *Plan) ownContracts(i int) [2]*model.Contract {
 	return [2]*model.Contract{p.assignments[i].Workload.Requires, p.assignments[i].Target.Requires}
 }

@@ -18,8 +18,8 @@ type root struct {
 	ref   model.Ref
 }
 
-// value returns the reference to a value of the root; the zero reference if the root is not a tree
-// of values.
+// value returns the reference to a value of the root; the zero reference if the root
+// is not a tree of values.
 func (r *root) value(path string) model.Ref {
 	if r.kind != FromValues {
 		return model.Ref{}
@@ -72,8 +72,8 @@ type node struct {
 	name   string
 	prefix uint64 // the first bytes of the name, which order most names
 	fields []node // of a struct, sorted by name
-	// whole means that everything below is final data, in value, and that no leaf is a struct with
-	// fields.
+	// whole means that everything below is final data, in value, and that no leaf
+	// is a struct with fields.
 	whole bool
 	value model.Value
 	// marks has the marks of the leaf, or of all leaves below a struct.
@@ -159,14 +159,14 @@ func (n *node) grow() {
 			n.marks |= namedSecret
 		}
 		if strings.Contains(string(n.tree.Open.Text), "{") {
-			n.marks |= variableText // perhaps
+			n.marks |= variableText // it may contain one
 		}
 		n.open = &openLeaf{hasDefault: hasOwnDefault(n.tree), term: model.Expr("(" + n.tree.Open.Text + ")")}
 	}
 }
 
-// apart returns the node of an open leaf that is a struct, split into its fields; nil if the leaf
-// is not a struct.
+// apart returns the node of an open leaf that is a struct, split into its fields; nil if
+// the leaf is not a struct.
 func (n *node) apart(eval *expr.Evaluator) *node {
 	n.open.once.Do(func() {
 		s, ok := eval.Split(n.tree.Open.Text)
@@ -211,6 +211,7 @@ func hasDefault(n *node) bool {
 	return isDefault(n) && isFinal(n)
 }
 
+// defaultOf returns the default of a node for which hasDefault is true.
 func defaultOf(n *node) model.Value {
 	if isOpen(n) {
 		return *n.tree.Open.Default
@@ -218,8 +219,8 @@ func defaultOf(n *node) model.Value {
 	return n.tree.Final
 }
 
-// only returns the nodes for which is returns true. It copies nothing if these are all nodes or
-// none of them.
+// only returns the nodes for which is returns true. It copies nothing if these are
+// all nodes or none of them.
 func only(nodes []*node, is func(*node) bool) []*node {
 	count := 0
 	for _, n := range nodes {
@@ -251,6 +252,7 @@ func top(nodes []*node) int {
 	return highest
 }
 
+// inLayer returns a condition for nodes in a layer.
 func inLayer(layer int) func(*node) bool {
 	return func(n *node) bool { return n.root.layer == layer }
 }

@@ -47,8 +47,8 @@ func (m *merger) replaceDefaults(parts []*node) (kept, replaced []*node) {
 	if len(values) > 0 {
 		return parts, nil // a leaf over default structs is a conflict; leaf handles the rest
 	}
-	// Default leaves against default structs: the highest layer decides, and they can conflict only
-	// there.
+	// Default leaves against default structs: the highest layer decides, and they
+	// can conflict only there.
 	high := top(defaults)
 	inHigh := only(defaults, inLayer(high))
 	structs := len(only(inHigh, isStruct))

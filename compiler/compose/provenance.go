@@ -41,8 +41,8 @@ type Leaf struct {
 // struct from one site is one entry.
 type provenance struct {
 	count int
-	// heads are the entries' heads, as bytes: there are many, and few numbers in them are greater
-	// than 3.
+	// heads are the entries' heads, as bytes: there are many, and few numbers in
+	// them are greater than 3.
 	heads []byte
 	// sites are the sites of each entry: first a site with only the path, if the entry is placed,
 	// then its origins, and then the replaced sites.
@@ -65,6 +65,7 @@ const (
 	entryBits = 2
 )
 
+// append appends the head in its binary form.
 func (h head) append(b []byte) []byte {
 	bits := 0
 	if h.placed {
@@ -93,6 +94,7 @@ type entry struct {
 
 func (e entry) path() string { return e.sites[0].path }
 
+// origins returns the sites that an entry comes from, and the replaced sites.
 func (e entry) origins() (from, replaced []*site) {
 	all := e.sites
 	if e.placed {
@@ -101,6 +103,7 @@ func (e entry) origins() (from, replaced []*site) {
 	return all[:e.from], all[e.from:]
 }
 
+// entries yields the entries, in the order of their composition.
 func (p *provenance) entries(yield func(entry) bool) {
 	heads, sites := p.heads, p.sites
 	for i := range p.count {
@@ -156,6 +159,7 @@ type place struct{ count, heads, sites int }
 
 func (p *provenance) end() place { return place{p.count, len(p.heads), len(p.sites)} }
 
+// truncate removes the entries after a position.
 func (p *provenance) truncate(to place) {
 	p.count, p.heads, p.values, p.sites = to.count, p.heads[:to.heads], p.values[:to.count], p.sites[:to.sites]
 }
@@ -175,8 +179,7 @@ func (p *provenance) clone(values bool) provenance {
 	return out
 }
 
-// leaves expands the provenance, in its order; valueAt finds values that are not in
-// it.
+// leaves expands the provenance, in its order; valueAt finds values that are not in it.
 func (p *provenance) leaves(valueAt func(path string) model.Value) []Leaf {
 	var out []Leaf
 	for e := range p.entries {
@@ -197,6 +200,7 @@ func (p *provenance) leaves(valueAt func(path string) model.Value) []Leaf {
 	return out
 }
 
+// originsOf returns the origins of a leaf with a value.
 func originsOf(sites []*site, v model.Value) []Origin {
 	if len(sites) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// splitSecrets separates composed values into the plain values, and the secret references by path,
-// sorted.
+// splitSecrets separates composed values into the plain values, and the secret
+// references by path, sorted.
 func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
 	if !refersToSecret(values) {
 		return values, nil
@@ -36,6 +36,7 @@ type Secret struct {
 	Ref  model.Value // with the fields of schema.#Secret
 }
 
+// split removes the secrets from a value, and reports whether anything remains.
 func split(path string, v model.Value, secrets *[]Secret) (model.Value, bool) {
 	switch v.Kind() {
 	case model.Secret:
@@ -121,8 +122,8 @@ func Plaintexts(given model.Value, ref model.Ref) []diag.Diagnostic {
 	return ds
 }
 
-// tellsWhere reports whether a path's last name is the name of a secret's place, as charts and
-// roles name it.
+// tellsWhere reports whether a path's last name is the name of a secret's place, as
+// charts and roles name it.
 func tellsWhere(path string) bool {
 	names := model.Elements(path)
 	of := credential.Words(names[len(names)-1])
@@ -159,6 +160,7 @@ func (m *merger) undeliverable() {
 	}
 }
 
+// holdsSecret reports whether a value contains a secret reference, in lists too.
 func holdsSecret(v model.Value) bool {
 	if v.Kind() == model.Secret {
 		return true
@@ -213,8 +215,8 @@ func variableIn(name string, v model.Value) string {
 	return ""
 }
 
-// unfilled warns of values with variables that nothing fills in, unless a config lists their paths
-// under plain.
+// unfilled warns of values with variables that nothing fills in, unless a config lists
+// their paths under plain.
 func (m *merger) unfilled(layers []layer) {
 	for leaf := range m.marked(variableText) {
 		names := model.Elements(leaf.Path)

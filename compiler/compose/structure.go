@@ -83,6 +83,7 @@ func (m *merger) take(queues []queue) []queue {
 	return queues
 }
 
+// indexOf returns the index of the field with a name; -1 if there is no such field.
 func indexOf(fields []node, name string) int {
 	return slices.IndexFunc(fields, func(n node) bool { return n.name == name })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// leafTexts are leaves of configs: first leaves that often agree, then lists, then open expressions
-// and secrets.
+// leafTexts are leaves of configs: first leaves that often agree, then lists, then open
+// expressions and secrets.
 var leafTexts = []string{
 	`1`, `1`, `2`, `"x"`, `"x"`, `"y"`, `true`, `null`, `1.5`, `[1]`, `[1, 2]`, `["a"]`, `["a", "b"]`, `[{n: "p", v: 1}]`, `[{n: "p", w: 2}, {n: "q"}]`, `[]`,
 	`*1 | int`, `*2 | int`, `int`, `string`, `>1`, `*"x" | string`, `[...string]`, `*["x"] | [...string]`, `*["y"] | [...string]`, `[...{n: string, v: *7 | int}]`,
@@ -33,7 +33,7 @@ type trees struct {
 	gentle bool // most keys have the same values in all configs
 }
 
-// leaf is the tree of an expression, as if a config had it for a field.
+// leaf returns the tree of an expression, as for a field of a config.
 func (g *trees) leaf(text string) model.Tree {
 	t, there := g.known[text]
 	if there {
@@ -144,9 +144,9 @@ func wayContracts() []*model.Contract {
 	return out
 }
 
-// TestShortWays composes random configs under random contracts, with and without the short
-// ways for data and for contracts. The results must be the same, and so must their binary
-// forms.
+// TestShortWays composes random configs under random contracts, with and without
+// the short ways for data and for contracts. The results must be the same, and so
+// must their binary forms.
 func TestShortWays(t *testing.T) {
 	eval := expr.New(nil)
 	g := &trees{eval: eval, known: map[string]model.Tree{}}

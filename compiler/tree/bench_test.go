@@ -14,9 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// generated returns a tree of assignments, a hundred on each cluster type, with four
-// files each. Its content is made on request. version is in the files of the changed
-// assignment.
+// generated returns a tree of assignments, a hundred on each cluster type, with four files each.
+// Its content is made on request. version is in the files of the changed assignment.
 func generated(assignments, changed int, version string) *tree.Tree {
 	t := &tree.Tree{}
 	for first := 0; first < assignments; first += 100 {
@@ -163,8 +162,7 @@ func benchmarkWrite(b *testing.B, n int) {
 	})
 }
 
-// BenchmarkRecord encodes and parses the record of a cluster type with 1,000
-// assignments.
+// BenchmarkRecord encodes and parses the record of a cluster type with 1,000 assignments.
 func BenchmarkRecord(b *testing.B) {
 	c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]tree.Blob{}}
 	for a := range 1000 {

@@ -41,8 +41,7 @@ func TestBlobsInJSON(t *testing.T) {
 	}
 }
 
-// If a write makes a file executable, the record shows it, on one line with the rest of the
-// folder.
+// If a write makes a file executable, the record shows it, on one line with the rest of the folder.
 func TestExecutableFilesAreRecorded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(files{"large/app/run.sh": "run", "large/run.sh": "+x run"}), dev)

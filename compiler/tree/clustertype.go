@@ -18,8 +18,8 @@ import (
 
 const clusterTypeKind = "ClusterTypeProvenance"
 
-// ClusterTypeRecord is .kalypso/cluster-types/<name>.json: the description of a cluster type's
-// folder.
+// ClusterTypeRecord is .kalypso/cluster-types/<name>.json: the description of
+// a cluster type's folder.
 type ClusterTypeRecord struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -69,9 +69,8 @@ type AssignmentRecord struct {
 	made []File // sorted: the files of a record that was made, instead of Files, until listed
 }
 
-// ParseClusterTypeRecord reads the output of Encode. The bytes need not be trusted: the
-// returned record names only paths that kalypso may write, and Encode can encode it
-// again.
+// ParseClusterTypeRecord reads the output of Encode. The bytes need not be trusted: the returned
+// record names only paths that kalypso may write, and Encode can encode it again.
 func ParseClusterTypeRecord(data []byte) (*ClusterTypeRecord, error) {
 	return parseClusterTypeRecord(data, new(entryFilesRead))
 }
@@ -271,8 +270,7 @@ func (c *ClusterTypeRecord) inFolder() map[string]Blob {
 	return files
 }
 
-// Assignment returns the record of a folder; nil if the record is nil or does not list the
-// folder.
+// Assignment returns the record of a folder; nil if the record is nil or does not list the folder.
 func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 	if c == nil {
 		return nil
@@ -286,8 +284,8 @@ func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 	return &c.Assignments[i]
 }
 
-// entry returns the entry of this record in the environment's record. encoded is the output of
-// Encode.
+// entry returns the entry of this record in the environment's record. encoded
+// is the output of Encode.
 func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTypeEntry {
 	e := ClusterTypeEntry{Name: c.Name, Tree: c.treeID(), Digest: digest,
 		Assignments: len(c.Assignments), Record: BlobID(encoded)}
@@ -302,8 +300,7 @@ func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTy
 	return e
 }
 
-// treeID returns the id of the cluster type's folder. It trusts the ids of the
-// assignments.
+// treeID returns the id of the cluster type's folder. It trusts the ids of the assignments.
 func (c *ClusterTypeRecord) treeID() ID {
 	entries := make([]git.Entry, 0, len(c.Files)+len(c.Assignments))
 	for p, b := range c.Files {

@@ -21,8 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// The hand-written encoder writes the same JSON as encoding/json, for all combinations of
-// fields.
+// The hand-written encoder writes the same JSON as encoding/json, for all combinations of fields.
 func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 	encoded := func(a *tree.AssignmentRecord) string {
 		var want strings.Builder

@@ -11,9 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// ErrLostRace is the error of Commit if another process moved the branch since it was
-// opened. Nothing was changed. Open the branch again, and commit to its current
-// state.
+// ErrLostRace is the error of Commit if another process moved the branch since it was opened.
+// Nothing was changed. Open the branch again, and commit to its current state.
 var ErrLostRace = git.ErrLostRace
 
 // Placement is an environment's tree, and its folder in a branch.
@@ -41,15 +40,15 @@ type CommitResult struct {
 	record ID // of the first placement's record
 }
 
-// Commit adds all the placements to the branch in one commit, or changes nothing. The
-// commit is the first one if the branch does not exist. If nothing differs, Commit makes
-// no commit.
+// Commit adds all the placements to the branch in one commit, or changes
+// nothing. The commit is the first one if the branch does not exist. If nothing
+// differs, Commit makes no commit.
 //
 // With diagnostics nothing was changed. Commit reports the same diagnostics as
-// Dir.Write, for the same reasons, and Options.Adopt has the same meaning. Paths in them
-// have git's form <branch>:<path>. Commit reuses unchanged parts of an environment by
-// their ids, and neither reads nor makes them. It ignores a .kalypso/journal.json in the
-// branch.
+// Dir.Write, for the same reasons, and Options.Adopt has the same meaning. Paths in
+// them have git's form <branch>:<path>. Commit reuses unchanged parts of an
+// environment by their ids, and neither reads nor makes them. It ignores a
+// .kalypso/journal.json in the branch.
 //
 // The error is an ErrLostRace if the branch has moved since it was opened; see also
 // CheckWritable. A process that is killed leaves the branch unchanged or with the
@@ -86,9 +85,9 @@ func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInf
 	return result, report, nil
 }
 
-// WriteTree writes the tree that Commit would commit, but no commit. The branch does not change,
-// even if it has moved in the meantime. Nothing refers to the tree: `git gc` removes it after two
-// weeks.
+// WriteTree writes the tree that Commit would commit, but no commit. The branch does not
+// change, even if it has moved in the meantime. Nothing refers to the tree: `git gc`
+// removes it after two weeks.
 func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
 	pack := b.repository.git.NewPack()
 	result, report, err := b.place(ctx, placements, pack)
@@ -232,6 +231,7 @@ func (b *Branch) Restore(dir string, from *Branch, change func(*Record) error, p
 	return result, nil
 }
 
+// restore is Restore without the commit.
 func (b *Branch) restore(dir string, from *Branch, change func(*Record) error,
 	pack *git.PackWriter) (*CommitResult, error) {
 	root, _, err := from.environment(dir)

@@ -55,8 +55,7 @@ func (pl *planner) reusable(p *typePlan) bool {
 		p.before.Kept == 0 && !p.before.corrected
 }
 
-// asRecorded reports whether the folder matches the record, and therefore its desired
-// content.
+// asRecorded reports whether the folder matches the record, and therefore its desired content.
 func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, error) {
 	if seen == nil {
 		return pl.readAsRecorded(s, p)
@@ -166,7 +165,7 @@ func (pl *planner) sides(ctx context.Context, s surveyor, p *typePlan) (before *
 	return before, out, nil
 }
 
-// compare finds the files to be written and to be removed, and everything that blocks them.
+// compare finds the files to write and to remove, and the files and folders that block them.
 func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	c.obsolete = maps.Clone(c.owned)
 	for _, g := range out.groups {
@@ -226,9 +225,8 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 	return nil
 }
 
-// group reports whether the id of an assignment's folder shows that its files exist,
-// and notes them if so. If one assignment of a cluster type changes, most others do
-// not.
+// group reports whether the id of an assignment's folder shows that its files exist, and notes them
+// if so. If one assignment of a cluster type changes, most others do not.
 func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	if g.folder < 0 {
 		return false, nil // there are other folders around them
@@ -333,10 +331,10 @@ func (c *comparison) replaceFolder(dir string, mine bool) error {
 	return nil
 }
 
-// keep reports a kept file that is missing. The index of the cluster type lists the folder
-// of that file. With the folder in the index, the reconciler would fail for the whole
-// cluster type. Without it, an error would delete a running workload. So kalypso writes
-// nothing.
+// keep reports a kept file that is missing. The index of the cluster type lists
+// the folder of that file. With the folder in the index, the reconciler would fail
+// for the whole cluster type. Without it, an error would delete a running
+// workload. So kalypso writes nothing.
 func (c *comparison) keep(p string) error {
 	if _, known := c.known[p]; known {
 		c.unchanged++

@@ -182,8 +182,8 @@ func clean(t *testing.T, dir string) {
 	}
 }
 
-// After a kill at any change, the next write finishes the work, needs no --adopt, and leaves
-// nothing behind.
+// After a kill at any change, the next write finishes the work, needs no --adopt,
+// and leaves nothing behind.
 func TestKilledWriteIsFinished(t *testing.T) {
 	for _, c := range crashes {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func TestKilledWriteIsReplaced(t *testing.T) {
 	}
 }
 
-// An error before the first file is in place, such as a full disk, changes
-// nothing.
+// An error before the first file is in place changes nothing. A full disk is such
+// an error.
 func TestFullDiskChangesNothing(t *testing.T) {
 	c := crashes[2]
 	dir := c.prepare(t)

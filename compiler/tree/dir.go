@@ -24,8 +24,8 @@ type Dir struct {
 	dir  string
 	root *os.Root // nil while the folder does not exist
 	held *flock.Flock
-	// unlockable is the error of the attempt to lock. It matters only if there is something to
-	// write.
+	// unlockable is the error of the attempt to lock. It matters only if
+	// there is something to write.
 	unlockable error
 
 	wait    time.Duration
@@ -36,20 +36,21 @@ type Dir struct {
 	exchange func(root *os.Root, a, b string) error // see disk
 }
 
-// workers is the number of files that are written at once. They mostly wait for the disk, and it
-// commits many files about as fast as one: 12,000 files a second on ext4, against 2,000 one after
-// the other.
+// workers is the number of files that are written at once. They mostly wait for the disk,
+// and it commits many files about as fast as one: 12,000 files a second on ext4, against
+// 2,000 one after the other.
 const workers = 64
 
 // Open opens an environment's folder, which need not exist. It returns an error if dir
 // exists and is not a folder.
 //
-// Open locks a folder that kalypso has written to, against other processes that write to
-// it, until Close. Open waits up to ten seconds for such a process. Any other folder is
-// locked before the first write. Open creates only .kalypso/lock, and only if there is a
-// .kalypso.
+// Open locks a folder that kalypso has written to, against other processes that
+// write to it, until Close. Open waits up to ten seconds for such a process. Any
+// other folder is locked before the first write. Open creates only .kalypso/lock,
+// and only if there is a .kalypso.
 func Open(dir string) (*Dir, error) { return open(dir, lockWait) }
 
+// open is Open with a time limit for the lock.
 func open(dir string, wait time.Duration) (*Dir, error) {
 	d := &Dir{dir: dir, wait: wait, workers: workers, maxHeld: maxHeld, exchange: exchange,
 		step: func(string, string) error { return nil }}
@@ -146,9 +147,9 @@ func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag
 //   - Its record cannot be used (diag.BadRecord).
 //   - A file to keep is missing (diag.KeptMissing).
 //
-// Options.Adopt replaces foreign files and links at the exact paths of new files, and ignores an
-// unreadable record. It never removes a file in the place of a folder, or a folder with foreign
-// content.
+// Options.Adopt replaces foreign files and links at the exact paths of new files, and
+// ignores an unreadable record. It never removes a file in the place of a folder, or a
+// folder with foreign content.
 //
 // The folder of an assignment changes in one step if the file system can exchange two folders. On
 // Linux and macOS, most can. Other files change one by one, each atomically. All files are written
@@ -241,8 +242,8 @@ func (d *Dir) display(p string) string {
 	return path.Join(filepath.ToSlash(d.dir), p)
 }
 
-// location returns a path in an environment's folder as the user would open
-// it.
+// location returns a path in an environment's folder, in the form in which the
+// user would open the file.
 type location func(p string) string
 
 // placed adds the location of the file to a RecordError.
@@ -305,9 +306,9 @@ const (
 // errHeld means that another process has the lock.
 var errHeld = errors.New("another kalypso works on this folder")
 
-// lock takes the lock, which is a file in ownFolder, and waits if another process has it.
-// ownFolder must exist. The operating system releases the lock of a process that was
-// killed.
+// lock takes the lock, which is a file in ownFolder, and waits if another process
+// has it. ownFolder must exist. The operating system releases the lock of a
+// process that was killed.
 //
 // A lock belongs to an open file, so it also works between two Dirs of one process. On
 // network file systems it works only if they implement flock.

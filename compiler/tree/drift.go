@@ -244,15 +244,16 @@ func isBeside(e git.Entry) bool {
 	return kindOf(e) == regular && text || e.Mode == git.SubmoduleMode || slices.Contains(besideNames, e.Name)
 }
 
+// besideNames are names of files and folders that may be beside kalypso's files.
 var besideNames = []string{
 	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".gitmodules", ".editorconfig",
 	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
 }
 
-// Check compares all files in the folder of an environment with its records, as Drift does, and the
-// records with each other. It trusts no record without a check. It returns the problems in a fixed
-// order, one line each; nil if there is no record. If kalypso cannot read a record, the error is a
-// *RecordError.
+// Check compares all files in the folder of an environment with its records, as Drift does, and
+// the records with each other. It trusts no record without a check. It returns the problems in a
+// fixed order, one line each; nil if there is no record. If kalypso cannot read a record, the
+// error is a *RecordError.
 func (b *Branch) Check(dir string) ([]string, error) {
 	drift, err := b.drift(dir, true)
 	if err != nil {

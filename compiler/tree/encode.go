@@ -155,6 +155,7 @@ func appendComma(b []byte, i int) []byte {
 	return b
 }
 
+// appendField appends the name of a field, after a comma unless it is the first.
 func appendField(b []byte, name string, first bool) []byte {
 	if !first {
 		b = append(b, ',')
@@ -176,6 +177,7 @@ func appendStrings(b []byte, name string, list []string) []byte {
 	return append(b, ']')
 }
 
+// appendFiles appends files as an object, sorted by path.
 func appendFiles(b []byte, files map[string]Blob) []byte {
 	b = append(b, '{')
 	for i, p := range slices.Sorted(maps.Keys(files)) {

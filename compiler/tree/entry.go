@@ -20,8 +20,8 @@ import (
 // recorded like the folder of a cluster type, so that one more cluster changes one of them. Such a
 // folder has files and no assignments.
 
-// Entry is the part of the output that one cluster pulls: files that make its reconciler apply a
-// folder.
+// Entry is the part of the output that one cluster pulls: files that make its
+// reconciler apply a folder.
 type Entry struct {
 	Cluster string
 	Folder  string // that it names: of a cluster type, or of a class of a cluster type
@@ -71,14 +71,14 @@ func (c *Content) root() []File {
 type EntryRecord struct {
 	Cluster string          `json:"cluster"`
 	Folder  string          `json:"folder"`
-	Files   map[string]Blob `json:"files"` // by path in the entry; not to be changed, as others may share it
+	Files   map[string]Blob `json:"files"` // by path in the entry; other entries may share it, so do not change it
 }
 
-// ShardName returns the name that the entry of a cluster is in, among those of cluster types.
+// ShardName returns the name of the folder of entries with the entry of a cluster.
 func ShardName(cluster string) string { return backends.EntriesDir + "/" + backends.ShardOf(cluster) }
 
-// IsShard reports whether a name in a tree or a record is a folder of entries, and not a cluster
-// type.
+// IsShard reports whether a name in a tree or a record is a folder of
+// entries, and not a cluster type.
 func IsShard(name string) bool {
 	shard, below := strings.CutPrefix(name, backends.EntriesDir+"/")
 	return below && isHex(shard)
@@ -95,10 +95,11 @@ func PartOf(p string) string {
 	return first
 }
 
+// isHex reports whether a text consists of two hexadecimal digits.
 func isHex(s string) bool { return len(s) == 2 && strings.Trim(s, "0123456789abcdef") == "" }
 
-// recordedBy returns the cluster type or the folder of entries whose record is a file in
-// recordsFolder.
+// recordedBy returns the cluster type or the folder of entries whose record is
+// a file in recordsFolder.
 func recordedBy(file string) string {
 	name := strings.TrimSuffix(file, path.Ext(file))
 	if dir, shard, found := strings.Cut(name, "."); found && IsShard(dir+"/"+shard) {
@@ -130,7 +131,7 @@ type entryFilesRead struct {
 	count atomic.Int32
 }
 
-// maxRead is how many different entries are remembered.
+// maxRead is the maximum number of remembered entries.
 const maxRead = 10_000
 
 // entries removes the entries from a record of a folder of entries, and leaves an empty list. It
@@ -300,8 +301,7 @@ func (c *ClusterTypeRecord) entryOf(cluster string) *EntryRecord {
 	return &c.Entries[i]
 }
 
-// Matches reports whether the files at the content's root match a record. Kept files always
-// match.
+// Matches reports whether the files at the content's root match a record. Kept files always match.
 func (c *Content) Matches(r *ClusterTypeRecord) bool {
 	return c.Entries == nil && len(r.Entries) == 0 && OfFiles(c.Files) == TreeID(r.Files)
 }

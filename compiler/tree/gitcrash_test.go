@@ -91,8 +91,8 @@ func dieAtStep(n string) error {
 	})
 }
 
-// After a kill at any point of a commit, the branch is unchanged or has the commit, and git finds
-// no errors.
+// After a kill at any point of a commit, the branch is unchanged or has the commit,
+// and git finds no errors.
 func TestKilledCommit(t *testing.T) {
 	for _, existing := range []bool{true, false} {
 		steps := 0
@@ -139,7 +139,7 @@ func TestKilledCommit(t *testing.T) {
 	}
 }
 
-// A commit that fails leaves the branch as it was, no lock and no temporary file.
+// A failed commit leaves the branch unchanged, and leaves no lock and no temporary file.
 func TestCommitThatFails(t *testing.T) {
 	full := errors.New("no space")
 	for n, done := 0, false; !done; n++ {
@@ -168,8 +168,8 @@ func TestCommitThatFails(t *testing.T) {
 
 const raceRounds = 4
 
-// raceFor commits an environment of its own several times, and tries again if another process was
-// faster.
+// raceFor commits an environment of its own several times, and tries again if
+// another process was faster.
 func raceFor(environment string) error {
 	o := dev
 	o.Environment = environment

@@ -12,10 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Record returns the record of the environment in a folder of the branch, "" for its root. It
-// returns nil if there is no record, and nil with diagnostics if kalypso cannot read the
-// record. It reads only the folders on the way to the record, and no records of cluster
-// types.
+// Record returns the record of the environment in a folder of the branch, "" for its
+// root. It returns nil if there is no record, and nil with diagnostics if kalypso
+// cannot read the record. It reads only the folders on the way to the record, and no
+// records of cluster types.
 func (b *Branch) Record(dir string) (*Record, []diag.Diagnostic, error) {
 	st, problems, err := b.load(dir)
 	if err != nil {
@@ -24,8 +24,7 @@ func (b *Branch) Record(dir string) (*Record, []diag.Diagnostic, error) {
 	return st.record, unsolved(problems, false), nil
 }
 
-// location returns paths of an environment as git shows them, and as `git show` accepts
-// them.
+// location returns paths of an environment as git shows them, and as `git show` accepts them.
 func (b *Branch) location(dir string) location {
 	return func(p string) string { return b.name + ":" + path.Join(dir, p) }
 }
@@ -64,9 +63,9 @@ type loadedState struct {
 	problems []problem
 }
 
-// load returns the state of an environment, and reads it once. The caller's records and the write
-// of the branch share this state. Files that load cannot read are problems, and missing in the
-// state.
+// load returns the state of an environment, and reads it once. The caller's records and
+// the write of the branch share this state. Files that load cannot read are problems,
+// and missing in the state.
 func (b *Branch) load(environment string) (*gitState, []problem, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,6 +83,7 @@ func (b *Branch) load(environment string) (*gitState, []problem, error) {
 	return st, slices.Clone(problems), nil
 }
 
+// read reads the state of an environment; load remembers it.
 func (b *Branch) read(environment string) (*gitState, []problem, error) {
 	st := &gitState{}
 	root, blocker, err := b.environment(environment)
@@ -304,8 +304,8 @@ func (s *gitSurvey) holdsTree(dir string, id ID) (bool, error) {
 	return e.Mode == git.FolderMode && e.ID == hash(id), nil
 }
 
-// file returns the content of the file at p. It returns an error if the file is larger than
-// MaxRecord.
+// file returns the content of the file at p. It returns an error if the file
+// is larger than MaxRecord.
 func (s *gitSurvey) file(p string) ([]byte, error) {
 	e, _, err := s.entry(p)
 	if err != nil || e == nil {
@@ -318,8 +318,8 @@ func (s *gitSurvey) file(p string) ([]byte, error) {
 	return data, nil
 }
 
-// within returns everything in the folder at dir, at any depth, except folders. The paths are
-// sorted.
+// within returns everything in the folder at dir, at any depth, except
+// folders. The paths are sorted.
 func (s *gitSurvey) within(dir string) ([]string, error) {
 	entries, err := s.read(dir)
 	if err != nil {

@@ -103,16 +103,15 @@ func (e *gitEnvironment) survey() *gitSurvey {
 	return s
 }
 
-// planner returns a planner for a single cluster type, which stays in memory until it is
-// written.
+// planner returns a planner for a single cluster type, which stays in memory until it is written.
 func (e *gitEnvironment) planner(s *gitSurvey) *planner {
 	return &planner{at: e.at, survey: func() surveyor { return s }, maxHeld: math.MaxInt64, o: e.o,
 		before: &e.before.state}
 }
 
-// clusterTypes compares and makes the cluster types, several at once, and returns the
-// changes to the environment's tree. It returns the error of the first cluster type with an
-// error.
+// clusterTypes compares and makes the cluster types, several at once, and returns
+// the changes to the environment's tree. It returns the error of the first
+// cluster type with an error.
 func (e *gitEnvironment) clusterTypes(ctx context.Context, parts []*typePlan) ([]treeEdit, error) {
 	edits := make([][]treeEdit, len(parts))
 	reused, err := e.reuse(parts)
@@ -263,8 +262,7 @@ type treeEdit struct {
 	entry *git.Entry
 }
 
-// treeEditor applies changes to trees. It reads and writes only the trees around the changed
-// paths.
+// treeEditor applies changes to trees. It reads and writes only the trees around the changed paths.
 type treeEditor struct {
 	repository interface {
 		Tree(git.Hash) ([]git.Entry, error)
@@ -317,8 +315,8 @@ func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) 
 	return g.add(git.TreeKind, content)
 }
 
-// at returns the entry of a name after the changes; nil if the name has no entry. before may be
-// nil.
+// at returns the entry of a name after the changes; nil if the name has no
+// entry. before may be nil.
 func (g *treeEditor) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
 	if c.own != nil && c.own.entry != nil {
 		if c.own.entry.ID.IsZero() {

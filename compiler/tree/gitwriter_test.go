@@ -412,8 +412,8 @@ func TestCommitSaysWhoAndWhen(t *testing.T) {
 	}
 }
 
-// The same placements on the same branch, by the same person at the same time, make the same
-// commit.
+// The same placements on the same branch, by the same person at the same
+// time, make the same commit.
 func TestCommitsAreReproducible(t *testing.T) {
 	var tips []string
 	for range 2 {

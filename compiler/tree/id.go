@@ -18,16 +18,16 @@ import (
 
 // ID is the id of a git object, in hex. Ids are git's own, SHA-1 included, so
 // that a folder and a commit of it can be compared by id
-// (https://git-scm.com/book/en/v2/Git-Internals-Git-Objects). They tell content
-// apart; nothing here trusts them against an attacker.
+// (https://git-scm.com/book/en/v2/Git-Internals-Git-Objects). They only
+// distinguish content: they do not protect against an attacker.
 type ID string
 
-// BlobID returns the id of a file's content: what `git hash-object` prints.
+// BlobID returns the id of a file's content: the output of `git hash-object`.
 func BlobID(data []byte) ID { return objectID("blob", data) }
 
-// TreeID returns the id of the tree with the files, given by path. It is the id that `git
-// write-tree` prints for an index with only these files. No path may be a folder of another
-// path.
+// TreeID returns the id of the tree with the files, given by path. It is the id
+// that `git write-tree` prints for an index with only these files. No path may be
+// a folder of another path.
 func TreeID(files map[string]Blob) ID {
 	return treeID(files, slices.Sorted(maps.Keys(files)), 0)
 }
@@ -55,12 +55,14 @@ func treeID(files map[string]Blob, paths []string, skip int) ID {
 	return objectID("tree", content)
 }
 
+// appendEntry appends an entry in the format of git's trees.
 func appendEntry(b []byte, mode git.Mode, name string, id ID) []byte {
 	sum := hash(id)
 	b = append(append(append(append(b, mode...), ' '), name...), 0)
 	return append(b, sum[:]...)
 }
 
+// objectID returns the id of a git object.
 func objectID(kind string, content []byte) ID {
 	var buf [40]byte
 	header := append(strconv.AppendInt(append(append(buf[:0], kind...), ' '), int64(len(content)), 10), 0)
@@ -101,8 +103,8 @@ var isDigit = func() (out [256]bool) {
 // Blob is the entry of a file in a git tree: the id of its content, and whether it is executable.
 // Git knows no other permission.
 //
-// In JSON a Blob is its id. An executable file is an object with the fields "id" and "executable",
-// which is true.
+// In JSON a Blob is its id. An executable file is an object with the fields "id" and
+// "executable", which is true.
 type Blob struct {
 	ID         ID
 	Executable bool
@@ -147,8 +149,7 @@ func (b *Blob) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte{'{'}) {
 		return json.Unmarshal(data, (*executableJSON)(b))
 	}
-	// A record has an id for every file, so the decoder is used only if the text is not a plain
-	// id.
+	// A record has an id for every file, so the decoder is used only if the text is not a plain id.
 	if text, ok := bytes.CutPrefix(data, []byte{'"'}); ok {
 		if id := ID(bytes.TrimSuffix(text, []byte{'"'})); id.valid() {
 			b.ID = id
@@ -167,8 +168,8 @@ func (b Blob) append(to []byte) []byte {
 	return append(appendField(to, "executable", false), "true}"...)
 }
 
-// hasModes reports whether the file system of this operating system stores which files are
-// executable.
+// hasModes reports whether the file system of this operating system stores
+// which files are executable.
 const hasModes = runtime.GOOS != "windows"
 
 // ownerMayRun is the permission that makes a file executable to git.

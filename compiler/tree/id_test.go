@@ -62,9 +62,9 @@ func TestTreeIDIsGits(t *testing.T) {
 	}
 }
 
-// randomFiles returns about n files, at least three deep. No file is a folder of another one. Many
-// names sort near the slash. Two results often have equal files, or files that differ only in their
-// modes.
+// randomFiles returns about n files, at least three deep. No file is a folder of another
+// one. Many names sort near the slash. Two results often have equal files, or files that
+// differ only in their modes.
 func randomFiles(random *rand.Rand, n int) files {
 	names := []string{"a", "a-b", "a.b", "a0", "b"}
 	pick := func() string { return names[random.IntN(len(names))] }

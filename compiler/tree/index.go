@@ -33,8 +33,7 @@ const indexMagic = "kalypso index 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// section returns the section of a cluster type; nil if the index is nil or has no such
-// section.
+// section returns the section of a cluster type; nil if the index is nil or has no such section.
 func (x *index) section(name string) *section {
 	if x == nil {
 		return nil
@@ -42,15 +41,15 @@ func (x *index) section(name string) *section {
 	return x.sections[name]
 }
 
-// section has the entries of a cluster type's files. The section ownFolder has the entries of the
-// records. A section has an entry for each folder with files, and after it an entry for each file
-// of that folder:
+// section has the entries of a cluster type's files. The section ownFolder has the entries of
+// the records. A section has an entry for each folder with files, and after it an entry for
+// each file of that folder:
 //
 //	folder  'd'  length  path in the section's folder
 //	file    'f'  length  name  trust(1)  executable(1)  blob id(20)  stat(32)
 //
-// Lengths have 32 bits. A file's entry has a fixed size after its name, so that it can be changed
-// in place.
+// Lengths have 32 bits. A file's entry has a fixed size after its name, so that it
+// can be changed in place.
 type section struct {
 	data []byte
 	dir  string // of the last entry
@@ -66,8 +65,8 @@ const entrySize = 2 + 20 + 32
 type trust byte
 
 const (
-	// doubtful: the file may have changed after it was read, within the resolution of its time. It
-	// must be read.
+	// doubtful: the file may have changed after it was read, within the resolution of
+	// its time. It must be read.
 	doubtful trust = iota
 	// trusted: any change of the file changes its properties.
 	trusted
@@ -87,6 +86,7 @@ func (e entry) stat() stat {
 }
 func (e entry) setStat(s stat) { appendStat(e[:22], s) }
 
+// appendStat appends the four numbers of a stat.
 func appendStat(b []byte, s stat) []byte {
 	for _, n := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino} {
 		b = binary.LittleEndian.AppendUint64(b, n)
@@ -125,9 +125,9 @@ func (s *section) add(p string, b Blob, st stat, t trust) {
 	s.data = appendStat(s.data, st)
 }
 
-// each calls a function with every file's folder, name and entry. The function may change
-// the trust and the stat of the entry. each returns false if the section is not well
-// formed.
+// each calls a function with every file's folder, name and entry. The function
+// may change the trust and the stat of the entry. each returns false if the
+// section is not well formed.
 func (s *section) each(f func(dir, name string, e entry)) bool {
 	dir := ""
 	for data := s.data; len(data) > 0; {
@@ -148,11 +148,13 @@ func (s *section) each(f func(dir, name string, e entry)) bool {
 	return true
 }
 
+// appendBytes appends a text with its length before it.
 func appendBytes[T string | []byte](b []byte, text T) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
 	return append(b, text...)
 }
 
+// cutBytes is the reverse of appendBytes; ok is false if b is too short.
 func cutBytes(b []byte) (text, rest []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, nil, false
@@ -171,8 +173,8 @@ func appendIndexHeader(b []byte, record ID, st stat) []byte {
 	return append(b, record...)
 }
 
-// parseIndex reads an index, which need not be trusted. It returns nil if the data is not an index
-// for the record.
+// parseIndex reads an index, which need not be trusted. It returns nil if the data is not
+// an index for the record.
 func parseIndex(data []byte, record ID, st stat) *index {
 	header := appendIndexHeader(nil, record, st)
 	if len(data) < len(header)+crc32.Size || !bytes.HasPrefix(data, header) {
@@ -198,9 +200,9 @@ func parseIndex(data []byte, record ID, st stat) *index {
 	return idx
 }
 
-// tick is longer than one step of a file system's clock: a file that changes twice within a tick
-// may have the same properties. coarseTick is the same for file systems whose times are whole
-// seconds.
+// tick is longer than one step of a file system's clock: a file that changes twice within
+// a tick may have the same properties. coarseTick is the same for file systems whose
+// times are whole seconds.
 const (
 	tick       = 20 * time.Millisecond
 	coarseTick = 2 * time.Second
@@ -304,8 +306,8 @@ func (x *indexing) writeTo(f io.Writer) error {
 	return buf.Flush()
 }
 
-// revise looks at the files of a cluster type whose entries are new, and sets the trust of the
-// entries.
+// revise looks at the files of a cluster type whose entries are new, and sets
+// the trust of the entries.
 func (x *indexing) revise(p *typePlan) error {
 	s, err := openScanner(x.root)
 	if err != nil {
@@ -334,6 +336,7 @@ func (x *indexing) revise(p *typePlan) error {
 	return s.close()
 }
 
+// worth returns the trust of an entry that is certain, or not.
 func worth(certain bool) trust {
 	if certain {
 		return trusted

@@ -30,8 +30,8 @@ func indexed(t *testing.T) string {
 	return dir
 }
 
-// settleIndex writes small until the index trusts every file, which needs a later time of the
-// clock.
+// settleIndex writes small until the index trusts every file, which needs a
+// later time of the clock.
 func settleIndex(t *testing.T, dir string) { settle(t, dir, small) }
 
 func settle(t *testing.T, dir string, content files) {
@@ -74,8 +74,8 @@ func counting(desired *tree.Tree, calls map[string]int) *tree.Tree {
 	return desired
 }
 
-// compareCounting compares the folder with small, and returns the cluster types whose content was
-// requested.
+// compareCounting compares the folder with small, and returns the cluster types
+// whose content was requested.
 func compareCounting(t *testing.T, dir string, o tree.Options) (*tree.Changes, []string) {
 	t.Helper()
 	d, err := tree.Open(dir)
@@ -90,8 +90,8 @@ func compareCounting(t *testing.T, dir string, o tree.Options) (*tree.Changes, [
 	return c, slices.Sorted(maps.Keys(calls))
 }
 
-// If nothing changed, no content is requested, with and without an index. Nothing is written, not
-// even the index.
+// If nothing changed, no content is requested, with and without an index. Nothing is
+// written, not even the index.
 func TestUnchangedIsNotMade(t *testing.T) {
 	dir := indexed(t)
 	before := times(t, dir)
@@ -219,8 +219,8 @@ func TestRacyChangesAreFound(t *testing.T) {
 	}
 }
 
-// With any content of the index, the result is the same as without one: a damaged index is not
-// used.
+// With any content of the index, the result is the same as without one: a
+// damaged index is not used.
 func TestDamagedIndex(t *testing.T) {
 	dir := indexed(t)
 	put(t, dir, files{"large/app/a.yaml": "zz", "large/db/a.yaml": "zz"})
@@ -288,8 +288,8 @@ func TestVerify(t *testing.T) {
 // the record's file, and the record's id. A checksum is at the end.
 const indexHeader = len("kalypso index 2\n") + statSize + 2*20
 
-// statSize is the number of bytes for the properties of a file in an index, after the id of its
-// content.
+// statSize is the number of bytes for the properties of a file in an index,
+// after the id of its content.
 const statSize = 4 * 8
 
 // summed returns an index with its checksum.

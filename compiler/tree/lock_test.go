@@ -48,8 +48,8 @@ func TestLock(t *testing.T) {
 	must(t, second.Close())
 }
 
-// If two processes both found an empty folder, the second one waits. It then writes only the
-// differences.
+// If two processes both found an empty folder, the second one waits. It then
+// writes only the differences.
 func TestLockOfANewFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dev")
 	first, err := tree.Open(dir)
@@ -73,8 +73,8 @@ func TestLockOfANewFolder(t *testing.T) {
 	equal(t, "second", read(t, dir), next)
 }
 
-// If a Dir has no permission for the lock, only a write with changes fails. Other writes need no
-// lock.
+// If a Dir has no permission for the lock, only a write with changes fails.
+// Other writes need no lock.
 func TestFolderThatCannotBeLocked(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, treeOf(small), dev)

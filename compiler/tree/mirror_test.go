@@ -158,8 +158,8 @@ func (m *mirror) healthy() {
 	}
 }
 
-// both writes a tree to the folder and to the branch, which are then the same
-// again.
+// both writes a tree to the folder and to the branch. Afterwards both have the same
+// content again.
 func (m *mirror) both(desired *plainTree, o tree.Options) (*tree.Changes, []diag.Diagnostic) {
 	m.t.Helper()
 	t := m.t.(*testing.T)

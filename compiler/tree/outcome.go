@@ -183,8 +183,8 @@ func (out *outcome) finish(digest model.Digest) error {
 	return nil
 }
 
-// recordBuffers provides memory for encoded records: they are large, and many are written one by
-// one.
+// recordBuffers provides memory for encoded records: they are large, and
+// many are written one by one.
 var recordBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // release returns the memory of the encoded record for reuse.

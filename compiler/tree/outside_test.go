@@ -21,8 +21,8 @@ func outside(desired *plainTree, names ...string) *plainTree {
 	return desired
 }
 
-// A cluster type that is Outside stays unchanged, including changes by hand, and so does its
-// record.
+// A cluster type that is Outside stays unchanged, including changes by
+// hand, and so does its record.
 func TestOutsideStays(t *testing.T) {
 	dir := indexed(t)
 	must(t, os.Remove(filepath.Join(dir, "small/README.md")))

@@ -83,8 +83,7 @@ func (l *recordLine) parse() bool {
 	return ok
 }
 
-// part returns the record with only the wanted lines, by number. It need not be
-// trusted.
+// part returns the record with only the wanted lines, by number. It need not be trusted.
 func (l *recordLines) part(wanted func(i int) bool) []byte {
 	out := slices.Clone(l.before)
 	for i, n := 0, 0; i < len(l.lines); i++ {

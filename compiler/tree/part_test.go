@@ -29,8 +29,8 @@ func recordOf(names ...string) *tree.ClusterTypeRecord {
 	return c
 }
 
-// listing returns a record of an environment whose only cluster type is large, with the text as its
-// file.
+// listing returns a record of an environment whose only cluster type is large,
+// with the text as its file.
 func listing(t *testing.T, text []byte) *tree.Record {
 	t.Helper()
 	header := tree.Record{APIVersion: apiVersion, Kind: recordKind, Tree: emptyTree,
@@ -79,8 +79,8 @@ func TestPartOfARecord(t *testing.T) {
 	}
 }
 
-// Part does not read unwanted assignments in the form that Encode writes, so it does not notice
-// damage there.
+// Part does not read unwanted assignments in the form that Encode writes, so it does
+// not notice damage there.
 func TestPartReadsOnlyWhatIsWanted(t *testing.T) {
 	encoded, err := recordOf("a", "b", "c").Encode()
 	must(t, err)

@@ -11,8 +11,7 @@ import (
 	"unicode"
 )
 
-// ownFolder contains kalypso's own files: the records, and the files that git must
-// ignore.
+// ownFolder contains kalypso's own files: the records, and the files that git must ignore.
 const ownFolder = ".kalypso"
 
 // RecordPath is the path of the record in an environment's folder.
@@ -37,12 +36,12 @@ func stagedPath(p string) string { return stagingFolder + "/" + p }
 // recordsFolder contains the records of the cluster types.
 const recordsFolder = ownFolder + "/cluster-types"
 
-// ClusterTypeRecordPath returns the path of a cluster type's record in the environment's
-// folder.
+// ClusterTypeRecordPath returns the path of a cluster type's record in the environment's folder.
 func ClusterTypeRecordPath(name string) string {
 	return recordsFolder + "/" + strings.ReplaceAll(name, "/", ".") + ".json"
 }
 
+// gitignore is the content of kalypso's own .gitignore.
 const gitignore = "lock\njournal.json\n*.tmp\nindex\n"
 
 // Names of temporary files: they are reserved, in every folder.
@@ -124,12 +123,12 @@ var errNotRelative = errors.New("is not a relative path without \"..\"")
 // maxName is the maximum length of a name in most file systems, in bytes.
 const maxName = 255
 
-// elementError checks one element of a path. It rejects invisible characters because a
-// file system may ignore them: ".g<U+200C>it" is .git on HFS+. It looks for ".git" as
-// Windows reads names: in any case, and under its short name. Windows ignores dots and
-// spaces at the end, and a colon with the text after it (git's is_hfs_dotgit and
-// is_ntfs_dotgit). It rejects other names with these characters because Windows cannot
-// write them.
+// elementError checks one element of a path. It rejects invisible characters because
+// a file system may ignore them: ".g<U+200C>it" is .git on HFS+. It looks for ".git"
+// as Windows reads names: in any case, and under its short name. Windows ignores
+// dots and spaces at the end, and a colon with the text after it (git's
+// is_hfs_dotgit and is_ntfs_dotgit). It rejects other names with these characters
+// because Windows cannot write them.
 func elementError(e string) error {
 	if isPlain(e) {
 		return nil
@@ -166,8 +165,8 @@ func isPlain(e string) bool {
 	return len(e) <= maxName
 }
 
-// checkName returns an error if a name of a cluster type or folder is not exactly one element of a
-// path.
+// checkName returns an error if a name of a cluster type or folder is not
+// exactly one element of a path.
 func checkName(name string) error {
 	if strings.Contains(name, "/") {
 		return fmt.Errorf("name %q has a slash", name)

@@ -78,8 +78,7 @@ func TestCheckPaths(t *testing.T) {
 	}
 }
 
-// A file name may have the maximum length of the file system: its temporary name is not
-// longer.
+// A file name may have the maximum length of the file system: its temporary name is not longer.
 func TestLongNames(t *testing.T) {
 	dir := t.TempDir()
 	long := strings.Repeat("x", 255)

@@ -246,8 +246,7 @@ func (w *writer) place() error {
 	return w.prune(folders(removed))
 }
 
-// replaceFolder moves a staged folder into its place, and the old folder into the staging
-// folder.
+// replaceFolder moves a staged folder into its place, and the old folder into the staging folder.
 func (w *writer) replaceFolder(c *change) error {
 	if !c.whole {
 		return w.putFiles(c)
@@ -308,8 +307,8 @@ func (w *writer) removeEmpties(c *change) error {
 	return nil
 }
 
-// removeEmpty removes a folder that contains only folders and temporary
-// files.
+// removeEmpty removes a folder that contains only folders and temporary files. Any other
+// file is an error.
 func (w *writer) removeEmpty(dir string) error {
 	entries, err := fs.ReadDir(w.root.FS(), dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -335,10 +334,10 @@ func (w *writer) removeEmpty(dir string) error {
 	return w.remove(dir)
 }
 
-// unstage removes the staging folder. After a write it contains the replaced and the removed files.
-// mine are the paths of files that must not be in their places any more, or not yet. If any other
-// file is missing from its place, someone added it to a folder during the exchange, and unstage
-// moves it back.
+// unstage removes the staging folder. After a write it contains the replaced and the removed
+// files. mine are the paths of files that must not be in their places any more, or not yet. If
+// any other file is missing from its place, someone added it to a folder during the exchange,
+// and unstage moves it back.
 func (w *writer) unstage(mine []string) error {
 	entries, err := fs.ReadDir(w.root.FS(), stagingFolder)
 	if errors.Is(err, fs.ErrNotExist) {

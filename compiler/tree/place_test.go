@@ -135,8 +135,8 @@ func TestFoldersWithoutPermissions(t *testing.T) {
 	}
 }
 
-// A file of the cluster type itself may be in the folder of an assignment, which is then replaced
-// file by file.
+// A file of the cluster type itself may be in the folder of an assignment, which is
+// then replaced file by file.
 func TestClusterTypeFilesInFolders(t *testing.T) {
 	dir := t.TempDir()
 	of := func(version string) *plainTree {

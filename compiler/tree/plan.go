@@ -51,8 +51,7 @@ type typePlan struct {
 	report      []diag.Diagnostic
 }
 
-// done reports whether the folder is as desired, and contains nothing of a write that was
-// killed.
+// done reports whether the folder is as desired, and contains nothing of a write that was killed.
 func (p *writePlan) done() bool {
 	changes := func(p *typePlan) bool { return len(p.missing) > 0 || len(p.removed) > 0 }
 	return !p.recorded && p.before.journal == nil && len(p.before.litter) == 0 && !p.before.staging &&
@@ -88,8 +87,7 @@ type planner struct {
 	index  *index          // nil if there is no usable index
 	intact map[string]bool // cluster types whose records match the environment's record
 	learnt atomic.Bool
-	// held is the number of files in the outcomes in memory, and maxHeld is its limit: see
-	// hold.
+	// held is the number of files in the outcomes in memory, and maxHeld is its limit: see hold.
 	held    atomic.Int64
 	maxHeld int64
 }
@@ -136,8 +134,8 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.
 	return p, nil, nil
 }
 
-// eachPart calls a function for the parts, several at once. It returns the error of the first part
-// with an error.
+// eachPart calls a function for the parts, several at once. It returns the error of the
+// first part with an error.
 func eachPart(parts []*typePlan, do func(i int, p *typePlan) error) error {
 	errs := make([]error, len(parts))
 	var g errgroup.Group
@@ -164,8 +162,7 @@ func reports(parts []*typePlan) []diag.Diagnostic {
 	return all
 }
 
-// partsOf returns the cluster types of the tree, of the record and of the
-// journal, by name.
+// partsOf returns the cluster types of the tree, of the record and of the journal, by name.
 func partsOf(t *Tree, before *state) ([]*typePlan, error) {
 	var parts []*typePlan
 	last := ""
@@ -292,9 +289,8 @@ func unsolved(problems []problem, adopt bool) []diag.Diagnostic {
 	return report
 }
 
-// Changes are the changes of a write, actual or possible. Paths are sorted. Changes
-// do not include paths in .kalypso, or anything about cluster types that are
-// Outside.
+// Changes are the changes of a write, actual or possible. Paths are sorted. Changes do not include
+// paths in .kalypso, or anything about cluster types that are Outside.
 type Changes struct {
 	Written     []string // new files and files with new content
 	Removed     []string

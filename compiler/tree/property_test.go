@@ -158,8 +158,7 @@ func (r *randomWrites) half(content files) {
 	}
 }
 
-// keepSome turns some of the recorded folders into kept ones, and returns the expected
-// files.
+// keepSome turns some of the recorded folders into kept ones, and returns the expected files.
 func (r *randomWrites) keepSome(content files) (*plainTree, files) {
 	there := read(r.t, r.dir)
 	var kept []string

@@ -20,10 +20,10 @@ const (
 	recordKind = "Provenance"
 )
 
-// Record is .kalypso/provenance.json: the description of an environment's tree and of the build
-// that made it. It lists the cluster types. Each of them has a file of its own, which
-// ClusterType reads. Equal inputs give equal records: a record contains no time and no host
-// name.
+// Record is .kalypso/provenance.json: the description of an environment's tree and
+// of the build that made it. It lists the cluster types. Each of them has a file of
+// its own, which ClusterType reads. Equal inputs give equal records: a record
+// contains no time and no host name.
 type Record struct {
 	APIVersion  string   `json:"apiVersion"`
 	Kind        string   `json:"kind"`
@@ -42,8 +42,8 @@ type Record struct {
 	// Clock is ClockSet if a user set the clock of the run that wrote the record; "" if the run
 	// used the real time.
 	Clock string `json:"clock,omitempty"`
-	// OCI is the OCI registry where the environment's gitops keeps the tree; nil if it uses another
-	// kind of storage.
+	// OCI is the OCI registry where the environment's gitops keeps the tree; nil if it uses
+	// another kind of storage.
 	OCI *OCI `json:"oci,omitempty"`
 	// Git is the git repository with the tree; nil if the environment does not use git.
 	Git *Git `json:"git,omitempty"`
@@ -66,7 +66,7 @@ type ClusterTypeEntry struct {
 	Tree ID     `json:"tree"` // of the cluster type's folder
 	// Digest is the digest of ClusterType; "" if something is kept.
 	Digest      model.Digest `json:"digest,omitempty"`
-	Assignments int          `json:"assignments"`    // how many, kept ones included
+	Assignments int          `json:"assignments"`    // their number, including kept ones
 	Kept        int          `json:"kept,omitempty"` // how many of them are kept
 	Record      ID           `json:"record"`         // of the cluster type's file
 	Ring        string       `json:"ring,omitempty"` // that the cluster type was built for
@@ -88,7 +88,7 @@ type RecordError struct {
 	Err  error
 }
 
-// Error names the record and says why it cannot be read.
+// Error returns the path of the record and the reason.
 func (e *RecordError) Error() string { return e.Path + " cannot be read: " + e.Err.Error() }
 
 // Unwrap returns the reason.
@@ -111,8 +111,7 @@ func (e *RecordError) Diagnostic() diag.Diagnostic {
 	return report.Hinting("restore the file from git, or take over the files that are there with --adopt")
 }
 
-// errVersion is the error of ParseRecord for a record of another version of
-// kalypso.
+// errVersion is the error of ParseRecord for a record of another version of kalypso.
 var errVersion = errors.New("was written by another version of kalypso")
 
 // ParseRecord reads the output of Encode. The bytes need not be trusted: the returned record names
@@ -173,6 +172,7 @@ func (e *ClusterTypeEntry) parseAny(data []byte, known *entryFilesRead) (*Cluste
 	return c, nil
 }
 
+// unusable returns the error for a record of the cluster type that cannot be used.
 func (e *ClusterTypeEntry) unusable(err error) *RecordError {
 	return &RecordError{Path: ClusterTypeRecordPath(e.Name), Err: err}
 }
@@ -189,6 +189,7 @@ func checkHeader(data []byte, kind string) error {
 	return checkKind(header.APIVersion, header.Kind, kind)
 }
 
+// checkKind returns an error if the header of a file has another kind or version.
 func checkKind(version, is, want string) error {
 	if is != want {
 		return fmt.Errorf("kind is %q, not %s", is, want)
@@ -326,11 +327,11 @@ func (r *Record) origin(clusterType string) (Compiler, Source) {
 	return c, s
 }
 
-// ClusterType returns the record of a cluster type, and reads it once. It returns nil if the
-// environment's record is nil or does not list the cluster type. It returns a *RecordError if
-// kalypso cannot use the cluster type's file, and the reader's error for other failures.
-// ClusterType may be called by several goroutines. The caller must not change the returned
-// record.
+// ClusterType returns the record of a cluster type, and reads it once. It returns nil if
+// the environment's record is nil or does not list the cluster type. It returns a
+// *RecordError if kalypso cannot use the cluster type's file, and the reader's error for
+// other failures. ClusterType may be called by several goroutines. The caller must not
+// change the returned record.
 func (r *Record) ClusterType(name string) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
 		return nil, nil
@@ -345,6 +346,8 @@ func (r *Record) ClusterType(name string) (*ClusterTypeRecord, error) {
 	return load()
 }
 
+// remember sets the function that returns a cluster type's record. The caller must hold r.mu, unless
+// nothing else uses the record yet.
 func (r *Record) remember(name string, load func() (*ClusterTypeRecord, error)) {
 	if r.loaded == nil {
 		r.loaded = map[string]func() (*ClusterTypeRecord, error){}
@@ -352,8 +355,7 @@ func (r *Record) remember(name string, load func() (*ClusterTypeRecord, error)) 
 	r.loaded[name] = load
 }
 
-// read is ClusterType for a single use: it does not remember a record that it has to
-// read.
+// read is ClusterType for a single use: it does not remember a record that it has to read.
 func (r *Record) read(name string) (*ClusterTypeRecord, error) {
 	if r.entry(name) == nil {
 		return nil, nil
@@ -385,8 +387,8 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 // Whole reports whether Tree is the id that results from the folders of the cluster types.
 func (r *Record) Whole() bool { return r.treeID() == r.Tree }
 
-// treeID returns the id of the tree with the cluster types' trees. Folders of entries are in one
-// folder.
+// treeID returns the id of the tree with the cluster types' trees. Folders of
+// entries are in one folder.
 func (r *Record) treeID() ID {
 	var trees, shards []git.Entry
 	for _, c := range r.ClusterTypes {

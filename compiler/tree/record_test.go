@@ -164,8 +164,8 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// FuzzJournal: after any journal, a write changes nothing outside the folder, and none of git's
-// files.
+// FuzzJournal: after any journal, a write changes nothing outside the folder,
+// and none of git's files.
 //
 // Slow: each input is a folder, which is written to.
 func FuzzJournal(f *testing.F) {
@@ -196,8 +196,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// FuzzParseClusterTypeRecord: a record lists only paths inside the folder, and encoding it changes
-// nothing.
+// FuzzParseClusterTypeRecord: a record lists only paths inside the folder, and
+// encoding it changes nothing.
 func FuzzParseClusterTypeRecord(f *testing.F) {
 	f.Add([]byte(goldenClusterType))
 	f.Add([]byte(strings.Replace(goldenClusterType, `"00750edc07d6415dcc07ae0351e9397b0222b7ba"`, `{"id":"00750edc07d6415dcc07ae0351e9397b0222b7ba","executable":true}`, 1)))

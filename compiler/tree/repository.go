@@ -11,19 +11,18 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Repository is a git repository for environments' trees. Several goroutines
-// may use it at once, and git and other processes may change it at the same
-// time. It locks nothing except a branch, for the moment in which the branch
-// moves.
+// Repository is a git repository for environments' trees. Several goroutines may use it at once,
+// and git and other processes may change it at the same time. It locks nothing except a branch, for
+// the moment in which the branch moves.
 type Repository struct {
 	dir string // as the user gave it
 	git *git.Repository
 }
 
-// OpenRepository opens a git repository, bare or with a work tree, by its folder or by the .git
-// in it. It also opens a linked work tree and a submodule. It returns an error if the format of
-// the repository is not supported: SHA-256 objects, refs in a reftable, or an unknown
-// extension.
+// OpenRepository opens a git repository, bare or with a work tree, by its folder or by
+// the .git in it. It also opens a linked work tree and a submodule. It returns an error
+// if the format of the repository is not supported: SHA-256 objects, refs in a reftable,
+// or an unknown extension.
 func OpenRepository(dir string) (*Repository, error) {
 	r, err := git.Open(dir)
 	if err != nil {
@@ -32,12 +31,10 @@ func OpenRepository(dir string) (*Repository, error) {
 	return &Repository{dir, r}, nil
 }
 
-// NewRepository returns a repository that is already open; dir is its name in
-// messages.
+// NewRepository returns a repository that is already open; dir is its name in messages.
 func NewRepository(r *git.Repository, dir string) *Repository { return &Repository{dir, r} }
 
-// Close releases the repository. A Branch or a Record from it cannot be used
-// afterwards.
+// Close releases the repository. A Branch or a Record from it cannot be used afterwards.
 func (r *Repository) Close() error { return r.git.Close() }
 
 // Branch is a branch as it was when it was opened, even if the branch moves later.
@@ -91,9 +88,9 @@ type instead struct {
 }
 
 // Instead replaces the environment in a folder of the branch with its state in another
-// commit. Later writes start from that state, and undo other people's changes since then.
-// Files beside the environment that Drift ignores stay. Call Instead before any other method
-// of the branch.
+// commit. Later writes start from that state, and undo other people's changes since
+// then. Files beside the environment that Drift ignores stay. Call Instead before any
+// other method of the branch.
 func (b *Branch) Instead(dir string, from *Branch) error {
 	is, _, err := b.environment(dir)
 	if err != nil {
@@ -152,9 +149,9 @@ func (b *Branch) Tip() ID {
 	return ID(b.tip.String())
 }
 
-// CheckWritable returns an error if the branch is checked out in a work tree, of this
-// repository or a linked one. After a move of the branch, that work tree would seem to undo
-// everything new.
+// CheckWritable returns an error if the branch is checked out in a work tree, of
+// this repository or a linked one. After a move of the branch, that work tree would
+// seem to undo everything new.
 func (b *Branch) CheckWritable() error {
 	dir, err := b.repository.git.CheckedOut(b.ref)
 	if err != nil {
@@ -182,8 +179,8 @@ type CommitInfo struct {
 	// When is the commit's time. If it is zero, the commit has the time in GIT_AUTHOR_DATE and
 	// GIT_COMMITTER_DATE, or in SOURCE_DATE_EPOCH, or the current time.
 	When time.Time
-	// Sign returns the armored signature of a commit's content; nil for commits without a
-	// signature.
+	// Sign returns the armored signature of a commit's content; nil for
+	// commits without a signature.
 	Sign func(content []byte) (string, error)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// bare is an empty repository, and a branch of it that moves with make.
+// bare is an empty repository, and a branch in it that make moves.
 type bare struct {
 	t   *testing.T
 	dir string
@@ -114,8 +114,7 @@ func TestRecordsWithUnsortedRingsAreRefused(t *testing.T) {
 	}
 }
 
-// A hold changes only the record. A commit of the same content is the same
-// commit.
+// A hold changes only the record. Two commits of the same content have the same id.
 func TestRestate(t *testing.T) {
 	b := newBare(t)
 	b.write(treeOf(small), dev)
@@ -209,8 +208,8 @@ func TestDrift(t *testing.T) {
 	if problems, err := b.branch().Check("dev"); err != nil || len(problems) > 0 {
 		t.Errorf("what was restored is not as it should be: %v, %v", problems, err)
 	}
-	// Files that someone added beside the environment since then stay, and removed files stay
-	// removed.
+	// Files that someone added beside the environment since then stay, and
+	// removed files stay removed.
 	if got := b.run("", "ls-tree", "--name-only", b.tip.String()+":dev"); got != ".kalypso\nLICENSE\nlarge\nnotes.md\nsmall" {
 		t.Errorf("what is beside did not stay as it was: %s", got)
 	}

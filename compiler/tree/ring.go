@@ -16,8 +16,7 @@ type Named struct {
 	Reason string `json:"reason"`
 }
 
-// Hold says why an environment, or a ring of it, keeps its commit, usually after a
-// rollback.
+// Hold says why an environment, or a ring of it, keeps its commit, usually after a rollback.
 type Hold struct {
 	Reason string `json:"reason"`
 	By     string `json:"by"`
@@ -29,8 +28,7 @@ type Hold struct {
 	Environment Revision `json:"environment,omitempty"`
 }
 
-// Ring returns the record of a ring; nil if the record is nil or does not list the
-// ring.
+// Ring returns the record of a ring; nil if the record is nil or does not list the ring.
 func (r *Record) Ring(name string) *Ring {
 	if r == nil {
 		return nil
@@ -53,8 +51,7 @@ func (r *Record) ClustersOf(clusterType string) []string {
 	return ct.Clusters
 }
 
-// SourceOf returns the source of the folder of a cluster type, by its entry in the
-// record.
+// SourceOf returns the source of the folder of a cluster type, by its entry in the record.
 func (r *Record) SourceOf(e *ClusterTypeEntry) Source {
 	if e.Source != nil {
 		return *e.Source

@@ -15,6 +15,7 @@ type stat struct {
 	ino                uint64
 }
 
+// statOf returns the properties of a file.
 func statOf(info fs.FileInfo) stat {
 	ctime, ino := changeOf(info)
 	return stat{size: info.Size(), mtime: info.ModTime().UnixNano(), ctime: ctime, ino: ino}
@@ -43,8 +44,7 @@ func (d *Dir) loadIndex(s *survey, st *state) (*index, error) {
 	return parseIndex(data, BlobID(st.recordBytes), statOf(record.info)), nil
 }
 
-// statResult has the entries of a cluster type's files in the index after a check of each
-// file.
+// statResult has the entries of a cluster type's files in the index after a check of each file.
 type statResult struct {
 	section *section
 	files   int
@@ -52,6 +52,7 @@ type statResult struct {
 	unsure []unsure
 }
 
+// unsure is an entry of the index whose file must be read.
 type unsure struct {
 	path string
 	entry
@@ -93,8 +94,7 @@ func (pl *planner) statAll(name string) (*statResult, error) {
 	return seen, nil
 }
 
-// resolve reads the files that are unsure. It returns false if a file differs from the
-// index.
+// resolve reads the files that are unsure. It returns false if a file differs from the index.
 func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
 	for _, f := range seen.unsure {
 		if checkPath(f.path) != nil {

@@ -35,8 +35,7 @@ type problem struct {
 	adoptable bool
 }
 
-// load reads the state. A file that kalypso cannot read is a problem, and missing in the
-// state.
+// load reads the state. A file that kalypso cannot read is a problem, and missing in the state.
 func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 	st := &state{}
 	own, err := s.look(ownFolder)
@@ -81,6 +80,7 @@ func (st *state) leave(s *survey, p string) error {
 	return err
 }
 
+// loadRecord reads the record into the state.
 func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 	data, problems, err := d.read(s, recordPath)
 	if err != nil || data == nil {
@@ -96,8 +96,8 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 	return nil, nil
 }
 
-// clusterTypeBytes reads the record of a cluster type. If kalypso cannot use the file, the error is
-// a RecordError.
+// clusterTypeBytes reads the record of a cluster type. If kalypso cannot use the file,
+// the error is a RecordError.
 func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
 	if d.root == nil {
 		return nil, fmt.Errorf("reading the record of cluster type %s: %s is closed", e.Name, d.dir)
@@ -119,6 +119,7 @@ func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
 	return d.root.ReadFile(p)
 }
 
+// loadJournal reads the journal of an unfinished write into the state.
 func (d *Dir) loadJournal(s *survey, st *state) ([]problem, error) {
 	data, problems, err := d.read(s, journalPath)
 	if err != nil || data == nil {
@@ -174,11 +175,11 @@ func (d *Dir) read(s *survey, p string) ([]byte, []problem, error) {
 
 const journalKind = "Journal"
 
-// journal is .kalypso/journal.json. It exists from before a write's first change until after its
-// last one, and names the files that the write makes or removes. If the process is killed in
-// between, these files belong to kalypso, like the files in the record. (A file that someone else
-// makes at such a path before the next write also counts as kalypso's: kalypso owns the paths that
-// it writes.)
+// journal is .kalypso/journal.json. It exists from before a write's first change until after
+// its last one, and names the files that the write makes or removes. If the process is killed
+// in between, these files belong to kalypso, like the files in the record. (A file that
+// someone else makes at such a path before the next write also counts as kalypso's: kalypso
+// owns the paths that it writes.)
 type journal struct {
 	APIVersion  string `json:"apiVersion"`
 	Kind        string `json:"kind"`
@@ -281,6 +282,7 @@ func (p *writePlan) writeJournal(w io.Writer, j *journal) error {
 	return out.Flush()
 }
 
+// union returns the elements of both lists, sorted, each once.
 func union[T cmp.Ordered](a, b []T) []T {
 	all := slices.Concat([]T{}, a, b)
 	slices.Sort(all)

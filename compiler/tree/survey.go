@@ -22,16 +22,16 @@ type surveyor interface {
 	// holdsTree reports whether the folder at dir has exactly the files of the tree with the id. It
 	// returns false if it would have to read the files.
 	holdsTree(dir string, id ID) (bool, error)
-	// within returns everything in the folder at dir, at any depth, except folders. The paths are
-	// sorted.
+	// within returns everything in the folder at dir, at any depth, except folders, in a
+	// fixed order.
 	within(dir string) ([]string, error)
 	close() error
 }
 
-// survey describes the content of a folder before a write. It does not follow symbolic
-// links, even to a target in the same folder: the target of a link is not a file at the
-// requested path. It is for one goroutine, and keeps the folder of the last path open until
-// close.
+// survey describes the content of a folder before a write. It does not follow
+// symbolic links, even to a target in the same folder: the target of a link is not a
+// file at the requested path. It is for one goroutine, and keeps the folder of the
+// last path open until close.
 type survey struct {
 	root    *os.Root         // nil if the folder does not exist
 	folders map[string]found // results for the paths of folders
@@ -40,6 +40,7 @@ type survey struct {
 	buffer  []byte
 }
 
+// newSurvey returns a survey of a folder; root is nil if the folder does not exist.
 func newSurvey(root *os.Root) *survey {
 	return &survey{root: root, folders: map[string]found{}}
 }
@@ -62,6 +63,7 @@ type found struct {
 	blocker string
 }
 
+// kind is the kind of an object at a path.
 type kind uint8
 
 const (
@@ -138,8 +140,8 @@ func (s *survey) open(dir string) (*os.Root, error) {
 	return in, nil
 }
 
-// holds reports whether the regular file at p is the blob. If size is not -1, it is the size of the
-// blob.
+// holds reports whether the regular file at p is the blob. If size is not -1, it
+// is the size of the blob.
 func (s *survey) holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error) {
 	if size >= 0 && info.Size() != size || !isFile(info, b.Executable) {
 		return false, nil
@@ -178,8 +180,8 @@ func (s *survey) hash(p string) (ID, error) {
 	return ID(hex.EncodeToString(h.Sum(nil))), nil
 }
 
-// within returns everything in the folder at dir, at any depth, except
-// folders.
+// within returns everything in the folder at dir, at any depth, except folders, in a
+// fixed order.
 func (s *survey) within(dir string) ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(s.root.FS(), dir, func(p string, e fs.DirEntry, err error) error {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// changeOf returns the time of the last change of a file, and its inode.
 func changeOf(info fs.FileInfo) (ctime int64, ino uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -19,9 +20,9 @@ func changeOf(info fs.FileInfo) (ctime int64, ino uint64) {
 	return st.Ctim.Nano(), st.Ino
 }
 
-// scanner looks at many files, folder by folder, and follows no symbolic link. It opens a folder
-// once, and finds its files in it. With full paths, the system would start from the root for each
-// file.
+// scanner looks at many files, folder by folder, and follows no symbolic link. It opens
+// a folder once, and finds its files in it. With full paths, the system would start
+// from the root for each file.
 type scanner struct {
 	root   *os.File
 	around int    // the last opened folder in root
@@ -29,6 +30,7 @@ type scanner struct {
 	in     int    // the current folder
 }
 
+// notOpen is the descriptor of no folder.
 const notOpen = -1
 
 // openScanner returns a scanner of the folder. It is for one goroutine.
@@ -46,6 +48,7 @@ func (s *scanner) close() error {
 	return s.root.Close()
 }
 
+// leave closes the current folder, unless it stays open as around.
 func (s *scanner) leave() {
 	if s.in != s.around {
 		closeFD(&s.in)
@@ -53,6 +56,7 @@ func (s *scanner) leave() {
 	s.in = notOpen
 }
 
+// closeFD closes a descriptor, if it is open.
 func closeFD(fd *int) {
 	if *fd != notOpen {
 		_ = unix.Close(*fd) // it was opened to look, so nothing can be lost
@@ -80,6 +84,7 @@ func (s *scanner) enter(dir string) bool {
 	return s.in != notOpen
 }
 
+// openFolder opens a folder in another one; it returns notOpen if it cannot.
 func openFolder(in int, name string) int {
 	if name == "" || name == "." || name == ".." { // an index may be damaged
 		return notOpen

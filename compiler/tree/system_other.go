@@ -37,8 +37,7 @@ func (s *scanner) stat(name string, executable bool) (stat, bool) {
 	return statOf(there.info), true
 }
 
-// canSyncAll is false: other systems sync one file, or sync everything without reporting the
-// end.
+// canSyncAll is false: other systems sync one file, or sync everything without reporting the end.
 const canSyncAll = false
 
 func (disk) syncAll() error { return nil }

@@ -36,14 +36,14 @@ type Tree struct {
 // ClusterType is the desired content of a cluster type's folder.
 type ClusterType struct {
 	Name string
-	// Digest identifies the folder's content and all of its record. It is "" if something is
-	// kept or nothing is known. If the previous record has the same digest, the folder still
-	// matches that record. Content is then called only if the folder differs from the
-	// record.
+	// Digest identifies the folder's content and all of its record. It is "" if
+	// something is kept or nothing is known. If the previous record has the same digest,
+	// the folder still matches that record. Content is then called only if the folder
+	// differs from the record.
 	Digest model.Digest
-	// Outside means that this build does not include the cluster type, as with a shard. Its folder
-	// and its record stay unchanged. If the previous record does not list the cluster type, the
-	// tree omits it.
+	// Outside means that this build does not include the cluster type, as with a shard. Its
+	// folder and its record stay unchanged. If the previous record does not list the cluster
+	// type, the tree omits it.
 	Outside bool
 	// Content returns the folder's content. It may be called by several goroutines
 	// for different cluster types, and more than once. It is not called if Outside.
@@ -52,8 +52,8 @@ type ClusterType struct {
 
 // Content is the content of a cluster type's folder.
 type Content struct {
-	// Files are the files at the cluster type's root, by path in it, sorted. A folder of entries
-	// has none.
+	// Files are the files at the cluster type's root, by path in it, sorted. A
+	// folder of entries has none.
 	Files []File
 	// Kept is the reason why Files are not known, and the files of the previous record stay
 	// unchanged; "" if Files are known.
@@ -75,7 +75,7 @@ type Content struct {
 	Denied []Denied
 }
 
-// Root stands for a cluster type's own files among the numbers of its folders.
+// Root is the number of a cluster type's own files, beside the numbers of its folders.
 const Root = -1
 
 // Folder is the desired content of an assignment's folder.
@@ -83,8 +83,8 @@ type Folder struct {
 	// Info describes the folder; its DeploymentTarget is the folder's name. A kept folder has only
 	// this name: the rest is in the previous record.
 	Info backends.Folder
-	// Files are sorted by path in the folder; nil in a kept folder. Tree is their id, or "" if the
-	// id is not known.
+	// Files are sorted by path in the folder; nil in a kept folder. Tree is their id, or
+	// "" if the id is not known.
 	Files []File
 	Tree  ID
 	// Values is the digest of the composed configuration; "" in a kept folder.
@@ -96,7 +96,7 @@ type Folder struct {
 	Kept *Kept
 }
 
-// File is a file by git's id of its content.
+// File is a file with git's id of its content, and without the content.
 type File struct {
 	Path       string
 	ID         ID
@@ -112,8 +112,7 @@ func FileOf(f backends.File) File {
 // Blob returns the file's entry in a tree.
 func (f File) Blob() Blob { return Blob{f.ID, f.Executable} }
 
-// Kept says why an assignment keeps the folder of an earlier build, and identifies that
-// build.
+// Kept says why an assignment keeps the folder of an earlier build, and identifies that build.
 type Kept struct {
 	Reason   string   `json:"reason"`
 	Compiler Compiler `json:"compiler"`
@@ -127,8 +126,8 @@ type Compiler struct {
 	Schema  string `json:"schema"`
 }
 
-// Source identifies the input of a tree: the base commit, and the commit of the environment's own
-// files.
+// Source identifies the input of a tree: the base commit, and the commit of the
+// environment's own files.
 type Source struct {
 	Base        Revision `json:"base"`
 	Environment Revision `json:"environment"`
@@ -156,7 +155,7 @@ type Git struct {
 type Options struct {
 	Platform    string // the platform's CUE module path
 	Environment string
-	Formerly    []string // names that the environment had before: a tree of it belongs to it
+	Formerly    []string // earlier names of the environment, whose trees also belong to it
 	Compiler    Compiler
 	Source      Source
 	OCI         *OCI // nil if the tree is kept elsewhere
@@ -221,9 +220,9 @@ func (s Source) Describe() string {
 	return s.Base.Short() + " with own files of " + s.Environment.Short()
 }
 
-// Files returns all files of a tree with their bytes, by cluster type and folder. It omits kept
-// folders, whose bytes exist only in the previous output. It makes every file, so the tree must fit
-// into memory.
+// Files returns all files of a tree with their bytes, by cluster type and folder. It omits
+// kept folders, whose bytes exist only in the previous output. It makes every file, so the
+// tree must fit into memory.
 func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 	var out []backends.File
 	for _, ct := range t.ClusterTypes {
@@ -265,6 +264,7 @@ func OfFiles(files []File) ID {
 	return TreeID(blobsOf(files))
 }
 
+// blobsOf returns the entries of files in their tree, by path.
 func blobsOf(files []File) map[string]Blob {
 	blobs := make(map[string]Blob, len(files))
 	for _, f := range files {
@@ -289,7 +289,7 @@ func FilesOf(files []backends.File) []File {
 	return out
 }
 
-// One returns the files of the folder with a number, with their bytes.
+// One returns the files of one folder, given by its number, with their bytes.
 func (c *Content) One(ctx context.Context, folder int) ([]backends.File, error) {
 	made, err := c.Make(ctx, []int{folder})
 	if err != nil {

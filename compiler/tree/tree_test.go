@@ -38,9 +38,9 @@ const (
 // emptyTree is the id of a tree without files.
 var emptyTree = tree.TreeID(nil)
 
-// files are the files of a folder by path. An executable file has "+x " before its content. A
-// symbolic link has the content "-> target", and an empty folder has a path that ends in a
-// slash.
+// files are the files of a folder by path. An executable file has "+x " before its
+// content. A symbolic link has the content "-> target", and an empty folder has a
+// path that ends in a slash.
 type files map[string]string
 
 // fileOf returns one file of files.

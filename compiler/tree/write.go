@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 )
 
-// carryOut makes the changes of a plan, in an order that lets the next run continue after any of
-// them.
+// carryOut makes the changes of a plan, in an order that lets the next run
+// continue after any of them.
 func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
 	w := &writer{disk: d.disk(), writePlan: p, workers: d.workers}
 	if err := w.tidy(); err != nil {
@@ -41,12 +41,13 @@ func (d *Dir) carryOut(ctx context.Context, p *writePlan) error {
 	return (&indexing{disk: w.disk, writePlan: p, staged: w.staged}).write()
 }
 
-// differs reports whether a write changes the cluster type's folder or its
-// record.
+// differs reports whether a write changes the cluster type's folder, or adds, changes or
+// removes its record.
 func (p *typePlan) differs() bool {
 	return p.record || len(p.missing) > 0 || len(p.removed) > 0 || p.next == nil && p.before != nil
 }
 
+// writer carries out a plan.
 type writer struct {
 	disk
 	*writePlan
@@ -54,8 +55,8 @@ type writer struct {
 	staged  time.Time // when all files were written
 }
 
-// obsoleteRecords returns the paths of the records of cluster types that the tree no longer has,
-// sorted.
+// obsoleteRecords returns the paths of the records of cluster types that the
+// tree no longer has, sorted.
 func (w *writer) obsoleteRecords() []string {
 	names := map[string]bool{}
 	for _, p := range w.parts {
@@ -146,18 +147,18 @@ func (w *writer) writeTree(ctx context.Context) error {
 	return w.unstage(removed)
 }
 
-// syncAtOnce is the number of files from which one sync of the whole file system replaces a sync of
-// each file. With fewer files, a sync of everything would wait too long for other programs'
-// changes.
+// syncAtOnce is the number of files from which one sync of the whole file system replaces
+// a sync of each file. With fewer files, a sync of everything would wait too long for
+// other programs' changes.
 const syncAtOnce = 256
 
 // stageAll writes all files into the staging folder, and syncs them to the disk.
 //
-// After a crash of the machine, each file is old or new, and complete, because its content is
-// on the disk before the rename. The method does not matter. A sync of the file system is as
-// good as one of each file (sync(2); it reports errors since Linux 5.8). It takes far less
-// time for thousands of files, because each single sync would wait for the file system's
-// journal.
+// After a crash of the machine, each file is old or new, and complete, because its
+// content is on the disk before the rename. The method does not matter. A sync of the
+// file system is as good as one of each file (sync(2); it reports errors since Linux
+// 5.8). It takes far less time for thousands of files, because each single sync would
+// wait for the file system's journal.
 func (w *writer) stageAll(ctx context.Context) error {
 	n := 0
 	for _, p := range w.parts {
@@ -241,8 +242,7 @@ func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 	return nil
 }
 
-// byFolder yields the files that are next to each other and in one folder, with the
-// folder.
+// byFolder yields the files that are next to each other and in one folder, with the folder.
 func (m missing) byFolder(yield func(string, []string) bool) {
 	for names := m.names; len(names) > 0; {
 		dir := path.Dir(names[0])
@@ -257,8 +257,7 @@ func (m missing) byFolder(yield func(string, []string) bool) {
 	}
 }
 
-// prune removes the folders that are empty. The caller must list inner folders
-// first.
+// prune removes the folders that are empty. The caller must list inner folders first.
 func (w *writer) prune(dirs []string) error {
 	s := newSurvey(w.root)
 	for _, dir := range dirs {
@@ -283,13 +282,12 @@ func (w *writer) prune(dirs []string) error {
 	return nil
 }
 
-// disk makes the changes to a folder. No other code changes it, so that tests can make each change
-// fail.
+// disk makes the changes to a folder. No other code changes it, so that tests
+// can make each change fail.
 type disk struct {
 	root *os.Root
 	step func(op, path string) error
-	// exchange exchanges two folders in one step. It fails if the file system cannot do
-	// that.
+	// exchange exchanges two folders in one step. It fails if the file system cannot do that.
 	exchange func(root *os.Root, a, b string) error
 }
 
@@ -303,7 +301,7 @@ func (k disk) mkdir(dir string) error {
 	return k.root.MkdirAll(dir, 0o755)
 }
 
-// writing writes a file's content, once.
+// writing is a function that writes a file's content, once.
 type writing func(io.Writer) error
 
 // bytesOf writes content that is in memory.
@@ -335,8 +333,7 @@ func (k disk) write(in *os.Root, p string, perm fs.FileMode, content writing, sy
 	return f.Close()
 }
 
-// create makes a file that is not in its place yet. in is its folder. The umask restricts
-// perm.
+// create makes a file that is not in its place yet. in is its folder. The umask restricts perm.
 func (k disk) create(in *os.Root, p string, perm fs.FileMode) (*os.File, error) {
 	if err := k.step("create", p); err != nil {
 		return nil, err
@@ -369,9 +366,9 @@ func (k disk) put(p string) error {
 	return k.root.Rename(stagedPath(p), p)
 }
 
-// in calls a function with a folder. Every operation on a path looks it up from the root, folder
-// by folder, which costs more than most operations. in does that once for several files of a
-// folder.
+// in calls a function with a folder. Every operation on a path looks it up from the
+// root, folder by folder, which costs more than most operations. in does that once for
+// several files of a folder.
 func (k disk) in(dir string, f func(*os.Root) error) error {
 	in, err := k.root.OpenRoot(dir)
 	if err != nil {
@@ -390,8 +387,7 @@ func (k disk) replace(p string, content writing) error {
 	})
 }
 
-// syncFolder writes the names in a folder to the disk, if the system can. in is the
-// folder.
+// syncFolder writes the names in a folder to the disk, if the system can. in is the folder.
 func (k disk) syncFolder(in *os.Root, dir string) error {
 	if err := k.step("sync", dir); err != nil {
 		return err

@@ -28,8 +28,10 @@ func (e *RegistryError) Error() string {
 	return terminal.Line(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
 
+// Unwrap returns the error of the registry or of the connection.
 func (e *RegistryError) Unwrap() error { return e.Err }
 
+// host returns the host of the registry.
 func (e *RegistryError) host() string {
 	host, _, _ := strings.Cut(e.Repository, "/")
 	return host

@@ -349,8 +349,8 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// Messages of a registry are printed as one line, without the URLs of redirects, which may
-// be signed.
+// Messages of a registry are printed as one line, without the URLs of
+// redirects, which may be signed.
 func TestErrorsArePrintable(t *testing.T) {
 	anonymous(t)
 	r := ocitest.New(t, nil)

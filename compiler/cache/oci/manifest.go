@@ -30,8 +30,8 @@ const (
 // KeyAnnotation is the annotation of a manifest that holds the entry's key.
 const KeyAnnotation = "io.kalypso.cache.key"
 
-// The maximum sizes, in bytes: if a registry sends more, the result is an error, and memory is not
-// exhausted.
+// The maximum sizes, in bytes: if a registry sends more, the result is an error, and
+// memory is not exhausted.
 const (
 	maxManifest = 1 << 20
 	maxData     = 1 << 30
@@ -74,10 +74,11 @@ func emptyConfig() ocispec.Descriptor {
 // layerOf returns the descriptor of data as a layer.
 func layerOf(data []byte) ocispec.Descriptor { return content.NewDescriptorFromBytes(DataType, data) }
 
+// errForeign is the error for a tag with other content.
 var errForeign = errors.New("it is no entry of kalypso's cache (delete the tag if nothing else needs it)")
 
-// parseManifest returns the layer of a manifest, which is not trusted: the descriptor has
-// only a size within the bounds and a SHA-256.
+// parseManifest returns the layer of a manifest, which is not trusted. The descriptor has
+// only a size within the limits, and a SHA-256.
 func parseManifest(text []byte, key string) (ocispec.Descriptor, error) {
 	var m ocispec.Manifest
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {

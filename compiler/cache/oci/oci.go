@@ -58,13 +58,13 @@ var _ cache.Remote = (*Remote)(nil)
 // Open returns the cache in a repository: oci://HOST[:PORT]/PATH, or oci+http://HOST[:PORT]/PATH
 // for a registry without TLS. It never uses TLS for loopback hosts, such as localhost.
 //
-// Open makes no request: if the repository does not exist, the first Get or Put fails.
-// Credentials come from docker's configuration, in $DOCKER_CONFIG/config.json or
-// ~/.docker/config.json, and its credential helpers. They are read when the registry requires
-// them.
+// Open makes no request: if the repository does not exist, the first Get or Put
+// fails. Credentials come from docker's configuration, in
+// $DOCKER_CONFIG/config.json or ~/.docker/config.json, and its credential helpers.
+// They are read when the registry requires them.
 //
-// The error for an invalid reference is a *ReferenceError. Any other error is about docker's
-// configuration.
+// The error for an invalid reference is a *ReferenceError. Any other error is
+// about docker's configuration.
 func Open(reference string, o Options) (*Remote, error) {
 	where, plain, err := parseReference(reference)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 )
 
-// Get returns the data of a key: exactly the bytes of some Put, up to 1 GiB. If there is no entry,
-// or the entry is incomplete, the error is [cache.ErrNotFound]. Any other error is a
-// *RegistryError.
+// Get returns the data of a key: exactly the bytes of some Put, up to 1 GiB. If there is
+// no entry, or the entry is incomplete, the error is [cache.ErrNotFound]. Any other
+// error is a *RegistryError.
 func (r *Remote) Get(ctx context.Context, key string) ([]byte, error) {
 	ctx, cancel := r.during(ctx)
 	defer cancel()
@@ -91,8 +91,7 @@ func (r *Remote) put(ctx context.Context, key string, data []byte) error {
 	return r.repository.Manifests().PushReference(ctx, manifest, bytes.NewReader(text), tagOf(key))
 }
 
-// putConfig uploads the empty config, once. Concurrent calls upload it as well, which does
-// no harm.
+// putConfig uploads the empty config, once. Concurrent calls upload it as well, which does no harm.
 func (r *Remote) putConfig(ctx context.Context) error {
 	r.mu.Lock()
 	has := r.hasConfig
@@ -109,6 +108,7 @@ func (r *Remote) putConfig(ctx context.Context) error {
 	return nil
 }
 
+// putBlob uploads a blob, unless the repository already has it.
 func (r *Remote) putBlob(ctx context.Context, d ocispec.Descriptor, data []byte) error {
 	if has, err := r.repository.Blobs().Exists(ctx, d); err != nil || has {
 		return err
