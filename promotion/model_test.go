@@ -110,8 +110,8 @@ func TestModelFound(t *testing.T) {
 	}
 }
 
-// TestLostRaceEndsARun has somebody else bring a stage a newer commit after a run has read
-// its state. The run decides nothing about what comes after that stage.
+// TestLostRaceEndsARun lets another run promote a newer commit to a stage after a run has read
+// its state. The first run does not decide anything about the stages after that stage.
 func TestLostRaceEndsARun(t *testing.T) {
 	remotetest.Isolate(t)
 	gates := modelGates{Rollout: &model.RolloutGate{Source: "report", Min: "0%"}}
@@ -168,7 +168,7 @@ func holdsFor(t *testing.T, server *modelServer, s scenario) {
 	t.Errorf("seed %d: %v\n%s", s.seed, err, s)
 }
 
-// scenario is a platform and what happens to it.
+// scenario is a platform and the events in its life.
 type scenario struct {
 	seed   uint64
 	policy *modelPolicy
@@ -307,10 +307,10 @@ func randomGates(random *rand.Rand, after bool, names []string) modelGates {
 	return g
 }
 
-// errDiffers says that the engine does not do what the rules say.
+// errDiffers is the error if the engine does not follow the rules.
 var errDiffers = errors.New("the engine does not do what the rules say")
 
-// run lets everything happen, and says what is wrong then.
+// run applies all events, and returns an error if the engine or the rules are wrong.
 func (s scenario) run(t testing.TB, server *modelServer) (err error) {
 	w := newWorld(t, server, s)
 	defer w.close()

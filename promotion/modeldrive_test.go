@@ -25,7 +25,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// modelWorld is a platform with its repositories and clusters, and the rules beside it.
+// modelWorld is a platform with its repositories and clusters, and the rules for it.
 type modelWorld struct {
 	server           *modelServer
 	dir              string
@@ -85,7 +85,7 @@ func (w *modelWorld) push(policy *modelPolicy, text string, own map[string]strin
 	w.pushing(policy, text, own, -1)
 }
 
-// pushing is push with a message that says that the commit reverts another one, unless that is -1.
+// pushing is push with a message that the commit reverts another one, unless reverts is -1.
 func (w *modelWorld) pushing(policy *modelPolicy, text string, own map[string]string, reverts int) {
 	n := w.rules.push(policy, text, own)
 	message := fmt.Sprintf("commit %d", n)
@@ -326,7 +326,7 @@ func (w *modelWorld) change(e event, st *ruleStage) {
 	}
 }
 
-// report lets clusters report about what a stage has.
+// report lets clusters report about the contents of a stage.
 func (w *modelWorld) report(st *ruleStage, mode int) {
 	tip, there := w.gitops.refs()[session.BranchRef(w.rules.environment(st.environment).branch())]
 	if !there {
@@ -406,7 +406,7 @@ func (w *modelWorld) states() string {
 	return fmt.Sprint(out)
 }
 
-// settle has the rules do what runs do until nothing changes any more.
+// settle runs the rules until nothing changes any more.
 func (w *modelWorld) settle() {
 	for was := ""; was != w.states(); {
 		was = w.states()
@@ -414,7 +414,7 @@ func (w *modelWorld) settle() {
 	}
 }
 
-// settled has the engine run until nothing changes any more.
+// settled runs the engine until nothing changes any more.
 func (w *modelWorld) settled() error {
 	for range len(w.ids) + 5 {
 		before, statuses := w.gitops.refs(), w.onForges()
@@ -496,8 +496,8 @@ func (w *modelWorld) overwrite() error {
 	return w.compare()
 }
 
-// merge has a person merge the change request of a stage, if its head says that all gates
-// are passed, or with force all the same.
+// merge lets a person merge the change request of a stage, if its head has passed all gates, or
+// with force in any case.
 func (w *modelWorld) merge(st *ruleStage, force bool) error {
 	if w.forges == nil {
 		return nil

@@ -25,7 +25,7 @@ type modelForge struct {
 	heads    []string // of the requests
 }
 
-// step is where a run may break off.
+// step is a point at which a run may stop.
 func (f *modelForge) step(ctx context.Context, write bool, do func() error) error {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
@@ -176,7 +176,7 @@ func (f *modelForge) SaveComment(ctx context.Context, _ int, _, _ string) error 
 	return f.step(ctx, true, func() error { return nil })
 }
 
-// passes reports whether the newest status of a commit says that all gates are passed.
+// passes reports whether the newest status of a commit shows that all gates are passed.
 func (f *modelForge) passes(commit git.Hash) bool {
 	ok := false
 	for _, s := range f.said[commit] {

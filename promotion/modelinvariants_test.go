@@ -152,7 +152,8 @@ func (w *modelWorld) hadPair(st *ruleStage, of tree.Source) bool {
 	return slices.ContainsFunc(all, func(c modelCommit) bool { return sourceIn(c.after, st.ring) == of })
 }
 
-// sameFiles are a base commit and those that brought a stage the same files right before or after it.
+// sameFiles returns a base commit and the base commits with the same files in a stage right
+// before or after it.
 func (w *modelWorld) sameFiles(st *ruleStage, base int) (out []int) {
 	var run []int
 	are := ""
@@ -176,7 +177,7 @@ func (w *modelWorld) sameFiles(st *ruleStage, base int) (out []int) {
 	return out
 }
 
-// proven says since when the notes say that a base commit went well in a stage.
+// proven returns the time since which the notes show a base commit's success in a stage.
 func (w *modelWorld) proven(st *ruleStage, base int) (at time.Time, ok bool) {
 	for _, word := range w.words(st, base) {
 		if ok = word.state == forge.Success; ok {
@@ -235,7 +236,7 @@ func (w *modelWorld) words(st *ruleStage, base int) []modelWord {
 	return out
 }
 
-// checkWords makes sure that a success stays one, and comes from somebody's report.
+// checkWords checks that a success stays one, and is based on a report.
 func (w *modelWorld) checkWords(st *ruleStage) error {
 	if st.has == ruleNothing {
 		return nil
@@ -264,8 +265,7 @@ func (w *modelWorld) checkWords(st *ruleStage) error {
 	return fmt.Errorf("%w: %d went well in %s, and nobody has reported", errNever, st.has.base, st.id())
 }
 
-// checkProposal makes sure that a change request that says that all gates are passed is
-// one that may come.
+// checkProposal checks that a change request that shows that all gates are passed may be merged.
 func (w *modelWorld) checkProposal(st *ruleStage) error {
 	if w.forges == nil {
 		return nil

@@ -99,7 +99,7 @@ func everyPair(t *testing.T, events int) {
 	}
 }
 
-// passable removes from a policy what only people let through.
+// passable removes the gates from a policy that only people can open.
 func passable(p *modelPolicy) *modelPolicy {
 	queues := p.queues()
 	for i := range p.Environments {
@@ -115,7 +115,7 @@ func passable(p *modelPolicy) *modelPolicy {
 		}
 		for _, g := range gates {
 			if g.Budget = nil; g.Rollout != nil && queues {
-				g.Rollout.Timeout = 0 // in a queue nothing passes what failed
+				g.Rollout.Timeout = 0 // in a queue, commits cannot overtake a failed one
 			}
 			if g.Soak != nil && !before[g.Soak.Environment] {
 				g.Soak.Environment = ""
@@ -177,7 +177,7 @@ func (w *liveWorld) happen(random *rand.Rand, n int) string {
 func (w *liveWorld) do(kind, environment string, n int) string {
 	r, text := &w.rules, fmt.Sprintf("text%d %d", n, n)
 	if w.policy.queues() && strings.HasPrefix(kind, "b") && kind != "both" {
-		kind = "reports" // in a queue nothing passes what failed
+		kind = "reports" // in a queue, commits cannot overtake a failed one
 	}
 	last := &r.commits[len(r.commits)-1]
 	switch kind {
@@ -201,7 +201,7 @@ func (w *liveWorld) do(kind, environment string, n int) string {
 	return fmt.Sprintf("%s %s: %s", r.now.Format("15:04"), kind, w)
 }
 
-// report lets the clusters of stages say how what they have does.
+// report lets the clusters of stages report the states of their commits.
 func (w *liveWorld) report(stages ...*ruleStage) {
 	for _, s := range stages {
 		if s.has == ruleNothing {

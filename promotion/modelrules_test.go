@@ -175,7 +175,7 @@ func (r *rules) push(policy *modelPolicy, text string, own map[string]string) in
 	return n
 }
 
-// order makes the stages: those that others wait for first.
+// order sorts the stages so that a stage comes after the stages that it waits for.
 func (r *rules) order() {
 	done := map[string]bool{}
 	var visit func(name string)
@@ -363,7 +363,7 @@ func (r *rules) mayCome(s *ruleStage, to ruleSource, named *ruleNamed) bool {
 	return !r.rejected[to.base] && max(after, soak) == passes
 }
 
-// asked answers after and soak.
+// asked returns the answers of after and soak.
 func (r *rules) asked(s *ruleStage, to ruleSource) (after, soak ruleAnswer) {
 	groups, any, rings := r.before(s)
 	return r.askedOf(s, to, groups, any, rings)
@@ -444,8 +444,8 @@ func (s *ruleStage) soaked(of ruleSource, pair bool, wanted time.Duration, resta
 	return passes
 }
 
-// health reports whether something fails in the last stay of a base commit, or of a pair, although
-// its rollout succeeded, and since when nothing does any more.
+// health reports whether something fails in the last stay of a base commit, or of a pair,
+// although its rollout succeeded. It also returns the time since which nothing fails any more.
 func (s *ruleStage) health(of ruleSource, pair bool) (failing bool, okSince time.Time) {
 	is := func(p *rulePair) bool { return p.of == of || !pair && p.of.base == of.base }
 	last := len(s.pairs) - 1
@@ -535,8 +535,8 @@ func (r *rules) best(s *ruleStage, sources []ruleSource) ruleSource {
 	return ruleNothing
 }
 
-// shown returns the one of some sources that best would show if none may come: the first that may pass
-// by itself, or else the first.
+// shown returns the source that best shows if no source may enter. This is the first source that
+// may pass by itself, or else the first.
 func (r *rules) shown(s *ruleStage, sources []ruleSource) ruleSource {
 	shown := sources[0]
 	for _, of := range sources {
@@ -551,7 +551,7 @@ func (r *rules) shown(s *ruleStage, sources []ruleSource) ruleSource {
 	return shown
 }
 
-// soaking returns the stages that a stage is after, and those that its soak gates name.
+// soaking returns the stages that a stage is after, and the stages that its soak gates name.
 func (r *rules) soaking(s *ruleStage) []*ruleStage {
 	groups, _, _ := r.before(s)
 	out := slices.Concat(groups...)
@@ -749,7 +749,7 @@ func (r *rules) upstreamHas(groups [][]*ruleStage, any bool, there []int) int {
 	return common
 }
 
-// run does what a run of the engine has to do.
+// run takes the steps that a run of the engine has to take.
 func (r *rules) run(overwrite bool) {
 	for _, s := range r.stages {
 		r.observe(s)
@@ -804,7 +804,7 @@ func (r *rules) land(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool
 	}
 }
 
-// arrive is a new tree in a stage, which nobody has looked at yet.
+// arrive puts a new tree into a stage, without any reports.
 func (r *rules) arrive(s *ruleStage, to ruleSource, hold *ruleOrder, explicit bool) {
 	s.hold, s.drift, s.named = hold, false, nil
 	if to == s.has {
@@ -863,7 +863,7 @@ func (r *rules) observe(s *ruleStage) {
 	}
 }
 
-// soaks reports whether what a stage has soaks there for another one.
+// soaks reports whether the commit of a stage soaks there for another stage.
 func (r *rules) soaks(s *ruleStage) bool {
 	return slices.ContainsFunc(r.stages, func(next *ruleStage) bool {
 		groups, _, rings := r.before(next)
@@ -972,7 +972,7 @@ func (r *rules) name(s *ruleStage, n *ruleNamed) bool {
 	return false
 }
 
-// promote brings a stage what somebody named, if it may come.
+// promote promotes the commit that a person named to a stage, if it may enter.
 func (r *rules) promote(s *ruleStage, n *ruleNamed) {
 	base := n.base
 	to := ruleSource{base, r.own(s)}

@@ -138,7 +138,7 @@ func (r *modelRepo) list() map[string]git.Hash {
 	return out
 }
 
-// refs is list for those who do not have the lock.
+// refs is list for callers that do not have the lock.
 func (r *modelRepo) refs() map[string]git.Hash {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,7 +60,7 @@ func (g *modelGates) gates() model.Gates {
 	return out
 }
 
-// stages is the policy as the engine wants it.
+// stages returns the policy in the form for the engine.
 func (p *modelPolicy) stages(repository string) []model.Declaration {
 	var out []model.Declaration
 	for i := range p.Environments {
@@ -115,8 +115,8 @@ func (e *modelEnvironment) clusterTypes(ring string) []string {
 	return out
 }
 
-// modelSubject compiles a platform whose tree is a function of two files: base.txt, and
-// own.txt of the environment. Of the base, target t2 has the first word only.
+// modelSubject compiles a platform whose tree is a function of two files: base.txt, and own.txt
+// of the environment. Target t2 only has the first word of the base.
 type modelSubject struct{ repository string }
 
 func (modelSubject) Form() subject.Form { return subject.Form{Marker: source.PlatformMarker} }

@@ -85,7 +85,7 @@ func newOwnWorld(t *testing.T, server *modelServer) *ownWorld {
 	return w
 }
 
-// has names what a ring has.
+// has names the source of a ring.
 func (w *ownWorld) has(ring string) string {
 	is := sourceIn(w.record(w.gitops.refs()[session.BranchRef("prod")]), ring)
 	return w.bases[w.number(is.Base)] + " " + w.owns[w.number(is.Environment)]

@@ -122,8 +122,8 @@ func (s *Session) Close() error { return s.state.Close() }
 // By returns who runs this.
 func (s *Session) By() string { return s.state.Request.By }
 
-// Lacks returns the diagnostics of the base where it declares no environments, so that there
-// is nothing to promote; nil if it declares some.
+// Lacks returns the diagnostics of the base if it declares no environments, so that there is
+// nothing to promote. It returns nil if the base declares some.
 func (s *Session) Lacks() []diag.Diagnostic { return s.state.Platform.Lacks }
 
 // From returns the branch that commits are promoted from, and the repository of it.
@@ -145,8 +145,8 @@ func (s *Session) Plan(ctx context.Context, intent Intent) (*plan.Plan, error) {
 	return s.planner.Plan(ctx, intent)
 }
 
-// Status returns where commits are. It asks everything and writes nothing. most is how many
-// of the newest base commits it is about, beside those that stages have.
+// Status returns the positions of commits. It evaluates all gates and writes nothing. most is the
+// number of newest base commits to include, in addition to the commits of stages.
 func (s *Session) Status(ctx context.Context, most int) (*plan.Status, error) {
 	return s.planner.Status(ctx, most)
 }
@@ -160,7 +160,7 @@ func (s *Session) Apply(ctx context.Context, intent Intent, saved *plan.Plan) ([
 }
 
 // Hydrate compiles the platform's head for the requested environments, and pushes it to the
-// branches that GitOps Promoter takes proposals from. No gates are asked.
+// branches that GitOps Promoter takes proposals from. It evaluates no gates.
 func (s *Session) Hydrate(ctx context.Context) ([]*plan.StageStatus, error) {
 	return s.applier.Hydrate(ctx)
 }
@@ -183,8 +183,8 @@ func (s *Session) Verify(ctx context.Context, head string) ([]*verify.Verificati
 	return s.records.Verify(ctx, head)
 }
 
-// Vet compiles the environments' own files of the platform's head with the base commits
-// that run there. It returns the diagnostics, sorted, and which environments have none.
+// Vet compiles the environments' own files of the platform's head with the deployed base commits.
+// It returns the diagnostics, sorted, and the names of the stages that it left out.
 func (s *Session) Vet(ctx context.Context) (ds []diag.Diagnostic, leftOut []string, err error) {
 	return verify.Vet(ctx, s.state)
 }
@@ -204,7 +204,7 @@ func (s *Session) Release(ctx context.Context, d plan.Decision) ([]*plan.StageSt
 	return s.applier.Release(ctx, d)
 }
 
-// Abort calls off what is proposed for the requested stages.
+// Abort cancels the proposals for the requested stages.
 func (s *Session) Abort(ctx context.Context, d plan.Decision) ([]*plan.StageStatus, error) {
 	return s.applier.Abort(ctx, d)
 }

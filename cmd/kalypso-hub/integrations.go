@@ -108,7 +108,7 @@ func secretIn(file, flag string, least int) (string, error) {
 	return text, nil
 }
 
-// notifyOptions are the flags that say whom the hub tells what happens.
+// notifyOptions are the flags for the hub's notifications.
 type notifyOptions struct {
 	file     string
 	statuses bool
@@ -138,7 +138,7 @@ func (o *notifyOptions) check() error {
 	return nil
 }
 
-// start tells until the context ends.
+// start sends notifications until the context ends.
 func (o *notifyOptions) start(ctx context.Context, h *hub.Hub, url, kind string, problem func(error)) {
 	if len(o.targets) > 0 {
 		go notify.New(h, o.targets, url, problem).Run(ctx)

@@ -47,7 +47,7 @@ func (p *platform) flags(cmd *cobra.Command) {
 		"(default: by their URLs)")
 }
 
-// locate finds the repository where it is in a folder.
+// locate finds the repository of the platform if --repo is a folder.
 func (p *platform) locate() error {
 	if kinds := []string{"", detect.GitHub, detect.GitLab, detect.Gitea, detect.None}; !slices.Contains(kinds, p.forge) {
 		return fmt.Errorf("--forge %s: there are github, gitlab, gitea and none", p.forge)
@@ -138,7 +138,7 @@ func (p *platform) request(r compiler.Request) session.Request {
 	return out
 }
 
-// withDiagnostic adds to the error of a platform's base what is wrong with it.
+// withDiagnostic adds the first diagnostic of a platform's base to its error.
 func withDiagnostic(err error) error {
 	var base *session.PlatformError
 	if !errors.As(err, &base) {

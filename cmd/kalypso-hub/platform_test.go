@@ -121,8 +121,8 @@ const endless = "package platform\n\nimport \"list\"\n\n_x: len([for i in list.R
 
 const beyondBound = "it needs more than 192 MiB of memory"
 
-// TestWantedBeyond has an environment that needs more memory than it may: it is named with the bound
-// and what raises it, and the others are read.
+// TestWantedBeyond has an environment that needs more memory than its limit. The error names the
+// environment, the limit and the flag that raises it. The other environments are read.
 func TestWantedBeyond(t *testing.T) {
 	h := newHostile(t)
 	alone := func(what string) {
@@ -143,7 +143,7 @@ func TestWantedBeyond(t *testing.T) {
 	h.commit()
 	alone("a string that doubles")
 
-	// In the base, policies are not known, and nothing can be read.
+	// If the mistake is in the base, policies are not known, and nothing can be read.
 	h.git(h.repository, "mv", bad, "bad.cue")
 	h.commit()
 	if _, _, failed := h.wanted(); !strings.Contains(failed, "the platform's base cannot be evaluated: "+beyondBound+"; ") || strings.Count(failed, "\n") != 1 {
@@ -176,8 +176,8 @@ func TestWantedBeyond(t *testing.T) {
 	alone("a record")
 }
 
-// TestSlowCompiledBeyond has pages ask about commits that need too much memory: the page says so,
-// and another environment is answered.
+// TestSlowCompiledBeyond requests pages about commits that need too much memory. The page reports
+// the limit, and the pages of another environment work.
 func TestSlowCompiledBeyond(t *testing.T) {
 	isolated.Slow(t, "a list takes long to grow")
 	h := newHostile(t)

@@ -91,7 +91,7 @@ func checkDatabase(name string) error {
 	return nil
 }
 
-// addressWord is a word of an address as PostgreSQL's own programs take them.
+// addressWord matches a part of an address in the form of PostgreSQL's own programs.
 var addressWord = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|password|dbname|service)\s*=`)
 
 func newServe() *cobra.Command {
@@ -372,19 +372,20 @@ func (c *certificate) read() error {
 	return nil
 }
 
-// maxConnections is how many connections a hub has open at once. kalypso observe closes its own after
-// each report; what others keep open, for 100,000 clusters at most, takes 20 kB each.
+// maxConnections is the largest number of open connections of a hub. kalypso observe closes its
+// own after each report. Connections that others keep open, for 100,000 clusters at most, take 20
+// kB each.
 const maxConnections = 120_000
 
-// connections returns how many connections there may be where a program may have so many files open:
-// an eighth of them is for the database, and for git.
+// connections returns the largest number of connections for a program that may have files open
+// files. It leaves an eighth of them for the database, and for git.
 func connections(files uint64) int {
 	return int(min(maxConnections, files-files/8))
 }
 
-// bounded lets no more connections be open than there may be: others wait until one ends, and those
-// that do nothing end by the timeouts of the server. It calls full when that begins, once a minute at
-// most.
+// bounded limits the number of open connections. Further connections wait until one ends, and the
+// timeouts of the server end idle ones. It calls full when connections start to wait, once a
+// minute at most.
 func bounded(s *http.Server, listener net.Listener, most int, full func(error)) net.Listener {
 	var open atomic.Int64
 	warning := rate.Sometimes{Interval: time.Minute}

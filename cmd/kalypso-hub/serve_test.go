@@ -43,7 +43,8 @@ func newPair(t *testing.T, serial int64) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-// A new certificate is served without a restart, and what cannot be used takes nothing from the one before.
+// A new certificate is served without a restart. If it cannot be used, the previous one stays in
+// use.
 func TestCertificate(t *testing.T) {
 	folder := t.TempDir()
 	var said []string
@@ -157,7 +158,7 @@ func TestConnections(t *testing.T) {
 	if _, err := fmt.Fprint(first, "GET /again HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	answer(first) // one that is open goes on
+	answer(first) // an open connection continues
 	_ = second.Close()
 	answer(third)
 	var order []string

@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/agent"
 )
 
-// bootstrapLines says, for each backend whose clusters kalypso can set up, what bootstrap
-// prints: lines of the command's help.
+// bootstrapLines describes the output of bootstrap for each backend whose clusters kalypso can
+// set up, as lines of the command's help.
 func bootstrapLines() string {
 	var out strings.Builder
 	for _, b := range all.List() {
@@ -92,7 +92,8 @@ func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 	return x
 }
 
-// bootstrap prints what a cluster of a type needs, or the one that x names: then clusterType may be "".
+// bootstrap prints the objects that a cluster of a type needs. If x names a cluster, clusterType
+// may be "".
 func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
 	if x.hub != "" {
 		if err := agent.Check(x.hub); err != nil {

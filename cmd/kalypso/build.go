@@ -236,8 +236,8 @@ type builtEnvironment struct {
 	FilesRemoved *int `json:"filesRemoved,omitempty"`
 }
 
-// builtChange is the change of a build on clusters: the deployment targets that it removes and
-// adds there, and those whose namespace it replaces, with everything in it.
+// builtChange is the change of a build on clusters. It has the deployment targets that the build
+// removes and adds there, and the targets whose namespace it replaces, with everything in it.
 type builtChange struct {
 	Removed  []compare.Entry `json:"removed"`
 	Added    []compare.Entry `json:"added"`
@@ -248,7 +248,7 @@ type builtChange struct {
 		Added    int `json:"added"`
 		Replaced int `json:"replaced"`
 	} `json:"total"`
-	Emptied     []string            `json:"emptied,omitempty"` // ids of clusters that have nothing left
+	Emptied     []string            `json:"emptied,omitempty"` // ids of empty clusters
 	ClusterSets map[string][]string `json:"clusterSets,omitempty"`
 }
 
@@ -293,7 +293,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 	return out
 }
 
-// summary prints what was built, an environment a line.
+// summary prints the result of a build, an environment a line.
 func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCLUSTER TYPES\tASSIGNMENTS\tKEPT\tFAILED\tFILES WRITTEN\tREMOVED")
 	for _, e := range query.InOrder(b) {
@@ -311,7 +311,7 @@ func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) 
 	}
 }
 
-// stats prints what was computed and reused, a level a line.
+// stats prints the computed and reused parts, a level a line.
 func stats(w *tabwriter.Writer, s engine.Stats) {
 	fmt.Fprintln(w, "\nLEVEL\tCOMPUTED\tREUSED\tSECONDS\tREAD\tWRITTEN")
 	for _, l := range s.Levels {
@@ -336,8 +336,8 @@ type sinceReport struct {
 	Stats        *engine.Stats       `json:"stats,omitempty"`
 }
 
-// since is `build --since`: it builds what differs from a revision of the platform,
-// and prints what that is.
+// since is `build --since`. It builds the differences from a revision of the platform, and prints
+// them.
 func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{}, compiler.Output{})

@@ -67,7 +67,7 @@ func (g completer) words() map[string]cobra.CompletionFunc {
 		"FILE|DIR": g.files("cue"),
 	}
 	words["ENVIRONMENT|ENVIRONMENT/CLUSTER-TYPE/TARGET"] = g.environmentsOrAssignments
-	// Text that nobody else can know, and numbers.
+	// Text that only the user knows, and numbers.
 	for _, free := range []string{"LABEL", "NAMES", "NAMESPACE", "CLASS", "CLUSTER", "TARGET",
 		"VERSION", "TOKEN", "ASSIGNMENT", "DIGEST", "REASON", "SELECTOR", "SIZE", "TIME", "ADDRESS",
 		"DURATION", "URL", "IMAGE", "WHO", "OVERLAY", "duration", "int", "i/n", "oci://HOST/REPOSITORY"} {
@@ -76,8 +76,8 @@ func (g completer) words() map[string]cobra.CompletionFunc {
 	return words
 }
 
-// all completes each argument and flag, of a command and of those below it, that has no
-// completion of its own.
+// all completes each argument and flag without a completion of its own, of a command and of the
+// commands below it.
 func (g completer) all(cmd *cobra.Command) {
 	words := g.words()
 	each(cmd, func(cmd *cobra.Command) {
@@ -101,7 +101,7 @@ func each(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// argument matches what stands for one in the usage of a command: [NAME...].
+// argument matches an argument in the usage of a command, such as [NAME...].
 var argument = lazyregexp.New(`^\[?([A-Z][-A-Z|/]*)(\.\.\.)?\]?$`)
 
 // argumentsOf returns the words of a command's arguments. One with dots stands for any number.
@@ -172,7 +172,7 @@ func (g completer) offer(cmd *cobra.Command, prefix string, names func(context.C
 		cancel()
 		select {} // the evaluation ends with the process
 	}
-	bounds, _ := g.bounds.bounds() // none where a flag is wrong
+	bounds, _ := g.bounds.bounds() // zero if a flag is wrong
 	g.supervisor = supervisor.New(supervisor.Options{
 		Bounds: bounds, Again: func(supervisor.State) { giveUp() },
 		Fail: func(supervisor.Trip) { giveUp() }, Ceiling: setMemoryCeiling,

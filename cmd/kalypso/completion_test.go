@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler"
 )
 
-// Each argument of a command and each flag that takes a value has a completion: names, files
-// of a kind, or none.
+// Each argument of a command and each flag with a value has a completion: names, files of a kind,
+// or nothing.
 func TestEverythingIsCompleted(t *testing.T) {
 	each(newPlatform(streams{}, nil).root(), func(cmd *cobra.Command) {
 		if cmd.ValidArgsFunction == nil {
@@ -36,7 +36,7 @@ func TestCompletionEnds(t *testing.T) {
 	asked := make(chan struct{})
 	names := func(context.Context, compiler.Request) ([]string, error) {
 		close(asked)
-		select {} // nothing is written to the cache from now on
+		select {} // the cache gets no entries from now on
 	}
 	if found, directive := g.complete().offer(cmd, "", names); found != nil || directive != cobra.ShellCompDirectiveNoFileComp {
 		t.Errorf("%q, %v", found, directive)

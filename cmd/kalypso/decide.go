@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/plan"
 )
 
-// decide carries out what a person decided about environments.
+// decide carries out the decision of a person about environments.
 func (g promoter) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string, args []string,
 	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) error {
 	if err := o.named(args); err != nil {

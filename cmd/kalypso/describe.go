@@ -82,7 +82,7 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 			for _, item := range all {
 				id, environment := l.facets(item).id, l.facets(item).environment
 				known = append(known, id)
-				if strings.Contains(args[0], "/") && args[0] != id { // a name is meant with its environment
+				if strings.Contains(args[0], "/") && args[0] != id { // the user names it with its environment
 					known = append(known, environment+"/"+id)
 				}
 				if args[0] == id || args[0] == environment+"/"+id {

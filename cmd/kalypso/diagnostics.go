@@ -53,7 +53,7 @@ func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name
 	choiceFlag(cmd, flags, &g.diagnostics, name, shorthand, usage, names...)
 }
 
-// failOnFlag adds --fail-on, and returns where its value will be.
+// failOnFlag adds --fail-on, and returns a pointer to its value.
 func failOnFlag(cmd *cobra.Command) *string {
 	failOn := new(string)
 	choiceFlag(cmd, cmd.Flags(), failOn, "fail-on", "", "exit with 3 for errors only, or for warnings as well",
@@ -116,9 +116,9 @@ func toRoot(dir string) (string, error) {
 	return filepath.ToSlash(rel), err
 }
 
-// reportErrors reports the errors of a platform beside a result that is not about
-// them, and returns errPlatform if there are some. That a platform has no environments is
-// reported as well: it is why the result is empty.
+// reportErrors reports the errors of a platform after a result that is not about them. It returns
+// errPlatform if there are some. It also reports that a platform has no environments, because the
+// result is empty then.
 func (g *platform) reportErrors(b *compiler.Build) error {
 	ds := blocking(b.Diagnostics)
 	if err := g.report(g.err, ds); err != nil {
@@ -140,8 +140,8 @@ func blocking(ds []diag.Diagnostic) (out []diag.Diagnostic) {
 	return out
 }
 
-// unready reports what the platform lacks before there can be anything in it: files, or
-// environments. It is for commands that do not compile it.
+// unready reports the files or environments that the platform lacks. It is for commands that do
+// not compile the platform.
 func (g *platform) unready(ctx context.Context, c *cache.Cache) error {
 	_, ds, err := compiler.Declarations(ctx, g.request(nil, c))
 	if err != nil {
@@ -170,11 +170,11 @@ type exitCode int
 
 // The exit codes, a stable interface: `kalypso help exit-codes`.
 const (
-	exitDone       exitCode = 0 // done, also when there was nothing to do
+	exitDone       exitCode = 0 // done, or there was nothing to do
 	exitDifference exitCode = 1 // the command found a difference, and its purpose is to look for one
 	exitFailure    exitCode = 2 // usage, I/O or internal error
 	exitPlatform   exitCode = 3 // the platform has errors
-	exitAuth       exitCode = 4 // a server wants other credentials
+	exitAuth       exitCode = 4 // a server requires other credentials
 	exitBlocked    exitCode = 5 // a gate blocks a promotion
 	exitPending    exitCode = 6 // a gate of a promotion is pending
 	exitHeld       exitCode = 7 // a promotion is held or frozen
@@ -182,7 +182,7 @@ const (
 	exitLostRace   exitCode = 9 // another process moved the branch
 )
 
-// errPlatform says that the platform has errors, which are already printed.
+// errPlatform is the error for a platform with errors, which are already printed.
 var errPlatform = errors.New("the platform has errors")
 
 // The errors of a promotion that stops. The command has already printed the reason.

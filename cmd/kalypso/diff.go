@@ -240,15 +240,15 @@ func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference
 	return out
 }
 
-// ringRoute is how a change goes through the rings of an environment.
+// ringRoute is the way of a change through the rings of an environment.
 type ringRoute struct {
 	Environment string     `json:"environment"`
-	Rings       []ringStop `json:"rings"` // those that change, in the order of the platform
+	Rings       []ringStop `json:"rings"` // the rings that change, in the order of the platform
 	// Soak is how long the change soaks until the last ring gets it, at least, in seconds.
 	Soak float64 `json:"soakSeconds"`
 	// OwnAtOnce is true if changes of only the environment's own files do not soak.
 	OwnAtOnce bool `json:"ownAtOnce,omitempty"`
-	// ClustersAtOnce says that own files that only add clusters to a ring do not soak.
+	// ClustersAtOnce is true if own files that only add clusters to a ring do not soak.
 	ClustersAtOnce bool `json:"clustersAtOnce,omitempty"`
 }
 
@@ -287,7 +287,7 @@ func (r *ringRoute) String() string {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// ringRoutes returns how the change goes through the rings of each environment that it changes.
+// ringRoutes returns the way of the change through the rings of each environment that it changes.
 func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 	if d.After == nil {
 		return nil

@@ -127,9 +127,9 @@ type walk struct {
 	env       []string
 	work, dir string // the work folder, and the current one
 	parseOnly bool
-	file      string // where the next block goes; "" for nowhere
-	// ids are the ids that commands print by those that the page shows; nil on a page
-	// where ids have nothing to do with each other.
+	file      string // the path for the next block; "" if it is not written
+	// ids maps the ids on the page to the ids that commands print. It is nil on a page with
+	// unrelated ids.
 	ids map[string]string
 }
 
@@ -344,7 +344,7 @@ func blurred(lines []string) []string {
 	return out
 }
 
-// command runs a command, or checks what is not to be run.
+// command runs a command, or only checks it if it must not be run.
 func (w *walk) command(line int, command string) (printed []byte, err error) {
 	words := strings.Fields(command)
 	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
@@ -399,8 +399,8 @@ func (w *walk) export(command string, assignments []string) ([]byte, error) {
 	return nil, nil
 }
 
-// checkTargets checks that the Makefile has the targets. Words with = are
-// variables, and what is after # is for the reader.
+// checkTargets checks that the Makefile has the targets. It ignores words with =, which are
+// variables, and the text after #, which is for the reader.
 func checkTargets(words []string) error {
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
 	if err != nil {
@@ -429,7 +429,7 @@ func checkPackage(name string) error {
 
 var shellWord = regexp.MustCompile(`(?:[^\s"']|"[^"]*"|'[^']*')+`)
 
-// shellWords are the words of a command as a shell has them, without their quotes.
+// shellWords splits a command into words as a shell does, without their quotes.
 func shellWords(command string) []string {
 	words := shellWord.FindAllString(command, -1)
 	for i, word := range words {

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// TestSlowNeovim does what docs/editors.md says, and works with a platform in a real Neovim.
+// TestSlowNeovim follows docs/editors.md, and works with a platform in a real Neovim.
 func TestSlowNeovim(t *testing.T) {
 	isolated.Slow(t, "it needs Neovim")
 	nvim, err := exec.LookPath("nvim")

@@ -152,7 +152,7 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// atCommand is `at TIME`: that is what time it is for kalypso and git from now on.
+// atCommand is `at TIME`. It sets the time for kalypso and git from now on.
 func atCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: at TIME")
@@ -197,8 +197,8 @@ func ownCommand(ts *testscript.TestScript, neg bool, args []string) {
 	commitCommand(ts, false, args)
 }
 
-// rolloutCommand is `rollout STATE ENVIRONMENT ASSIGNMENT...`: the file reports.json has
-// a reconciler's report about what the environment's branch has now.
+// rolloutCommand is `rollout STATE ENVIRONMENT ASSIGNMENT...`. It writes a reconciler's report
+// about the current contents of the environment's branch to reports.json.
 func rolloutCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: rollout STATE ENVIRONMENT ASSIGNMENT...")
@@ -225,9 +225,9 @@ var identifier = regexp.MustCompile(`\b(?:sha256:)?[0-9a-f]{12}(?:[0-9a-f]{28}|[
 // port matches the port of a server on loopback.
 var port = regexp.MustCompile(`(127\.0\.0\.1:|ssh -p )[0-9]+`)
 
-// namedCommand is `named`: what the last command has said, with ids that are the same in
-// every run. A commit of the platform is its subject, one of the GitOps repository is
-// BRANCH@N, the Nth of its branch, and everything else is ID.
+// namedCommand is `named`. It prints the output of the last command, with ids that are the same
+// in every run. A commit of the platform becomes its subject. A commit of the GitOps repository
+// becomes BRANCH@N, the Nth of its branch, and other ids become ID.
 func namedCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: named")

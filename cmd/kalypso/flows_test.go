@@ -60,7 +60,7 @@ func TestSlowFlows(t *testing.T) {
 
 const calm = 1_000_000
 
-// flow is a platform in a folder, and what happens to it.
+// flow is a platform in a folder, with the events in its life.
 type flow struct {
 	t            *testing.T
 	seed         uint64
@@ -311,7 +311,7 @@ func (f *flow) report(stop flowStop, r *rand.Rand, healthy bool) {
 	f.say("reports of %s at %s: %s", stop.id(), commit[:12], strings.Join(said, ", "))
 }
 
-// promoteAtOnce lets one to three runners promote everything, some of which are killed.
+// promoteAtOnce runs one to three runners that promote everything, and kills some of them.
 func (f *flow) promoteAtOnce(r *rand.Rand) {
 	n := []int{1, 1, 2, 3}[r.IntN(4)]
 	if f.seed < calm {
@@ -372,7 +372,7 @@ func (f *flow) environ() []string {
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE="+date)
 }
 
-// git runs git, which has to succeed.
+// git runs git. It fails the test if git fails.
 func (f *flow) git(dir string, args ...string) string {
 	f.t.Helper()
 	out, err := f.tryGit(dir, args...)

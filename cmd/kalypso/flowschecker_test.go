@@ -26,7 +26,7 @@ type flowChecker struct {
 	notesAt           string                       // its commit
 	by                map[string]bool              // commits that people made
 	edited            map[string]map[string]bool   // paths that people changed, by environment
-	foreign           map[string]map[string]string // files beside the tree
+	foreign           map[string]map[string]string // files outside of the tree
 	frozen            map[string]time.Time         // zero until somebody thaws it
 	refused           map[string]bool              // commits that people rejected
 	reverted          map[string]string            // commits that people reverted with `git revert`, by stop
@@ -318,9 +318,9 @@ func (c *flowChecker) unproved(stop flowStop, had, has flowSource) string {
 	return strings.Join(whys, "; ")
 }
 
-// pairUnproved is why a base commit with the environment's own files is not known to have run in an
-// earlier ring for long enough. Its time goes on while that ring has newer own files with the same base
-// commit that do not fail.
+// pairUnproved returns the reason why a base commit with the environment's own files is not known
+// to have run in an earlier ring for long enough. Its time continues while that ring has newer
+// own files with the same base commit that do not fail.
 func (c *flowChecker) pairUnproved(stop flowStop, of flowSource, soak time.Duration) string {
 	line := c.lines[stop.of.name]
 	last := len(line) - 1
@@ -523,8 +523,8 @@ func (c *flowChecker) checkNotes() {
 	}
 }
 
-// unhealthy is why clusters are not known to run a commit; "" if they do. A report of
-// another commit counts if that has the same of the stop.
+// unhealthy returns the reason why clusters are not known to run a commit; "" if they do. A
+// report about another commit counts if that commit has the same files of the stop.
 func (c *flowChecker) unhealthy(stop flowStop, commit string) string {
 	e := stop.of
 	wanted, healthy, failed := 0, 0, 0

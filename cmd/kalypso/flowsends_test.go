@@ -50,7 +50,7 @@ func (c *flowChecker) note(environment, path string) {
 	c.edited[environment][path] = true
 }
 
-// ordered takes note of an order, and looks for it where it has to be.
+// ordered records an order, and checks that the repository has it.
 func (c *flowChecker) ordered(o flowOrder, commit, until string, code int, said string) {
 	if slices.Contains([]int{-1, 1, 4, 8}, code) || strings.Contains(said, "panic:") {
 		c.wrong("exit code %d of %s", code, o.kind)
@@ -148,8 +148,7 @@ func (c *flowChecker) rewritten(e *flowEnvironment) bool {
 	})
 }
 
-// stuck are the environments that people keep where they are, and those that wait for
-// them.
+// stuck returns the environments that people block, and the environments that wait for them.
 func (c *flowChecker) stuck() map[string]bool {
 	out := map[string]bool{}
 	for _, e := range c.environments {

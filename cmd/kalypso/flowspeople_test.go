@@ -100,8 +100,8 @@ func (f *flow) give(o flowOrder, commit, until string) {
 	f.checker.ordered(o, commit, until, code, said)
 }
 
-// settle mends what is broken, and lets time pass until nothing moves any more: what
-// nobody holds up has the newest commit then.
+// settle repairs everything that is broken, and lets time pass until nothing changes any more.
+// Then every environment that nobody blocks has the newest commit.
 func (f *flow) settle(r *rand.Rand) {
 	for _, commit := range slices.Sorted(maps.Keys(f.checker.refused)) { // which later commits contain
 		f.give(flowOrder{kind: "undo", environment: f.environments[0].name}, commit, "")

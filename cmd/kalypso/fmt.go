@@ -87,7 +87,7 @@ func (f *formatter) run(args []string) error {
 	return nil
 }
 
-// called returns a file that is at, or below, what an argument names, as the user would.
+// called returns the name of a file at or below an argument, as the user would write it.
 func (f *formatter) called(name, at, path string) string {
 	if rest, below := strings.CutPrefix(path, at); below {
 		return filepath.ToSlash(filepath.Clean(name + rest))
@@ -113,7 +113,7 @@ func (f *formatter) file(path, called string, err error) {
 	}
 }
 
-// show prints what is to be known of a file that is not formatted.
+// show prints the name or the differences of a file that is not formatted.
 func (f *formatter) show(called string, c *cueformat.Change) {
 	f.changed = true
 	if f.diff {
@@ -140,7 +140,7 @@ func (f *formatter) stdin() {
 	}
 }
 
-// failed reports what CUE says is wrong with a file, or that it cannot be read.
+// failed reports the errors that CUE finds in a file, or that the file cannot be read.
 func (f *formatter) failed(called string, err error) {
 	problems := cueformat.Problems(err)
 	if len(problems) == 0 {

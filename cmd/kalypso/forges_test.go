@@ -32,34 +32,35 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/forgetest"
 )
 
-// forgeCommand is `forge COMMAND ...`: a forge that is played for the script, with the
-// repositories acme/platform and acme/gitops, which git's own server has as well.
+// forgeCommand is `forge COMMAND ...`. It plays a forge for the script, with the repositories
+// acme/platform and acme/gitops, which git's own server has as well.
 //
 //	start KIND DIR          play github, gitlab or gitea; DIR is a clone of acme/platform
-//	commit DIR SUBJECT      commit what is in the clone, and push it
-//	open HEAD BASE TITLE    open a change request in acme/gitops as ann, from a branch
-//	                        that is made where there is none; fork:HEAD is that of a fork
+//	commit DIR SUBJECT      commit everything in the clone, and push it
+//	open HEAD BASE TITLE    open a change request in acme/gitops as ann, from a branch,
+//	                        which is created if it does not exist; fork:HEAD is a fork's
 //	review N USER STATE     approved, requested_changes or dismissed
 //	merge N METHOD          merge as ann
 //	set SETTING             a setting of acme/gitops: see settings
 //	protect BRANCH          refuse pushes to the branch of acme/gitops
 //	label N NAME            add a label as somebody else
 //	status COMMIT NAME STATE USER [TEXT]
-//	                        say something of a commit of acme/platform; @FILE is that
-//	                        of a file
+//	                        set a status of a commit of acme/platform; @FILE reads the
+//	                        commit from a file
 //	fault METHOD PATH STATUS [HEADER=VALUE...]
-//	                        answer a request of acme/gitops so; "done" is obeyed, and
-//	                        the answer is lost, "lost" is neither
-//	lag N                   do not list yet what is new, N times
+//	                        answer a request of acme/gitops with a fault; with "done" the
+//	                        server obeys it first and loses the answer, with "lost" it
+//	                        does neither
+//	lag N                   leave new entries out of lists, N times
 //	lose N                  break the connections of the next N pushes, once done
 //	clock DURATION          move the clock of the forge
-//	show REPOSITORY         print the repository's refs, and what it has beside git
+//	show REPOSITORY         print the repository's refs, and its state on the forge
 //	body N                  print the body of a change request
 //	writes                  print the requests that wrote since the last time
 //	mask FILE               print a file with names for the ids of commits: S1, S2 ... for
-//	                        those of the platform, and G for others
-//	secrets                 fail if a token is where none belongs: in a request of git,
-//	                        in a repository or in what kalypso keeps
+//	                        commits of the platform, and G for others
+//	secrets                 fail if a token is in a wrong place: in a request of git,
+//	                        in a repository or in a file of kalypso
 func forgeCommand(ts *testscript.TestScript, neg bool, args []string, repository string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: forge COMMAND ...")
@@ -133,7 +134,7 @@ type route struct {
 	to     http.Handler
 }
 
-// scriptT lets a script stand for the test that fakes want.
+// scriptT adapts a script to testing.TB, for fakes.
 type scriptT struct {
 	testing.TB
 	dir    string
@@ -284,7 +285,7 @@ func (f *scriptForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// Go's CGI takes no bodies whose length is not known, and git sends large ones so.
+	// Go's CGI accepts no bodies of unknown length, and git sends large bodies in this way.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -475,7 +476,7 @@ func (f *scriptForge) commits(repository string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// secrets looks for tokens where none belongs.
+// secrets fails if a token is in a place where it does not belong.
 func (f *scriptForge) secrets() {
 	f.mu.Lock()
 	asked := strings.Join(f.asked, "\n")
@@ -661,8 +662,8 @@ type playedGitLab struct {
 func (p *playedGitLab) Show() string           { return p.playedOther.Show() }
 func (p *playedGitLab) Body(number int) string { return p.playedOther.Body(number) }
 
-// set knows method and squash of the project, left, which is how many approvals the
-// rules still want, and block:N, which is why a merge request cannot be merged.
+// set supports method and squash of the project, left and block:N. left is the number of approvals
+// that the rules still require. N is the reason why a merge request cannot be merged.
 func (p *playedGitLab) set(name, value string) bool {
 	switch name {
 	case "method":
@@ -701,8 +702,8 @@ type playedGitea struct {
 func (p *playedGitea) Show() string           { return p.playedOther.Show() }
 func (p *playedGitea) Body(number int) string { return p.playedOther.Body(number) }
 
-// set knows methods, with commas between them, approvals, and block:N, which is why a
-// pull request cannot be merged.
+// set supports these settings: methods, with commas between them, approvals, and block:N, the
+// reason why a pull request cannot be merged.
 func (p *playedGitea) set(name, value string) bool {
 	switch name {
 	case "methods":

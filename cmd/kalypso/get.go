@@ -59,8 +59,8 @@ type lister interface {
 	describe(inspector) *cobra.Command
 }
 
-// listings are the lists of each collection, and of the assignments that the compiler makes of
-// them.
+// listings returns the lists of each collection, and of the assignments that the compiler makes
+// from them.
 func listings() []lister {
 	workspaces := newListing(tables.Workspaces(), "ws", "the workspaces",
 		func(w query.Workspace) facets { return facets{environment: w.Environment, id: w.Name} })
@@ -153,7 +153,7 @@ type listing[T any] struct {
 	// byCluster is the list with each item once for each of its clusters; nil if there is no such
 	// list.
 	byCluster *listing[T]
-	// extend adds flags that only this list has to its command; nil if there are no such flags.
+	// extend adds the flags of only this list to its command; nil if it has no such flags.
 	extend func(inspector, *cobra.Command)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// TestCollectionsAreListed says that get and describe know each collection of the language.
+// TestCollectionsAreListed checks that get and describe know each collection of the language.
 func TestCollectionsAreListed(t *testing.T) {
 	g := inspector{newPlatform(streams{}, nil)}
 	for _, command := range []string{"get", "describe"} {

@@ -223,7 +223,7 @@ func (a *hubReader) counts(ctx context.Context, q api.Query, by []state.Dimensio
 	environments, whole := []state.Dimension{state.ByEnvironment},
 		reflect.DeepEqual(q, api.Query{Environment: q.Environment})
 	if whole && len(found.Groups) == 0 && *a.output == "table" {
-		by = environments // which says why there is nothing
+		by = environments // which shows why there is nothing
 	}
 	if whole && slices.Equal(by, environments) {
 		if empty, err = addEmpty(ctx, hub, found, q.Environment); err != nil {
@@ -333,7 +333,7 @@ func (a *hubReader) tell(c api.Caveats) {
 	}
 }
 
-// tellMore says that a list was cut.
+// tellMore prints a note that a list was cut.
 func (a *hubReader) tellMore(limit int) {
 	fmt.Fprintf(a.err, "kalypso: there are more than these %d: give another --limit, or select less\n", limit)
 }
@@ -384,7 +384,7 @@ func when(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04Z")
 }
 
-// The environment's words for a hub, and for the token that it wants.
+// The environment variables for the hub's address and for its token.
 const (
 	hubEnv      = "KALYPSO_HUB"
 	hubTokenEnv = "KALYPSO_HUB_TOKEN"

@@ -30,7 +30,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// wantedProgram is `wanted`: what the platform of the folder wants, as a hub reads it.
+// wantedProgram is `wanted`. It prints the desired state of the platform in the folder, as a hub
+// reads it.
 func wantedProgram() {
 	if len(os.Args) > 1 {
 		os.Exit(run()) // a worker
@@ -62,13 +63,13 @@ func runWanted() error {
 // hubKey is the key of a script's hub among its values.
 type hubKey struct{}
 
-// scriptHub is the hub of a script. Its clock stands still: it is what KALYPSO_NOW was when
-// anything was done with it last.
+// scriptHub is the hub of a script. Its clock does not move by itself. It shows the value of
+// KALYPSO_NOW at the last operation.
 type scriptHub struct {
 	*hub.Hub
 	server  *httptest.Server
 	now     atomic.Pointer[time.Time]
-	problem atomic.Pointer[string] // why what is wanted could not be read
+	problem atomic.Pointer[string] // why the desired state could not be read
 }
 
 // hubCommand is `hub start`, `hub look` or `hub stop`. start sets KALYPSO_HUB and

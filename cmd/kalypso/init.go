@@ -173,7 +173,7 @@ func reconciler(name string) starter.Reconciler {
 	return starter.Reconciler{Name: name, Machines: traits.Machines, Pulls: traits.Bootstraps != ""}
 }
 
-// checkStart reports what a platform, or an application, cannot begin with.
+// checkStart returns an error if a new platform, or a new application, would not be valid.
 func checkStart(p starter.Platform) error {
 	if !model.IsName(p.Name) {
 		return usagef("--name %q: a name is lower case letters, digits and dashes", p.Name)
@@ -468,7 +468,7 @@ var rolloutAnswers = []string{
 	"files, with promote --report FOLDER",
 }
 
-// askEnvironments asks for the environments until they can be some.
+// askEnvironments asks for the environments until the answer is valid.
 func (o *initOptions) askEnvironments(p *prompter.Prompter, told io.Writer) error {
 	usual := strings.Join(o.Environments, ", ")
 	for {

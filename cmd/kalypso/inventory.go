@@ -78,7 +78,7 @@ the inventory has allowEmpty.`,
   kalypso inventory pull stores --from argocd --file clusters/ --exit-code --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if _, err := source.Root(p.dir); err != nil {
-				return err // before anything is asked that would not help
+				return err // before any question that would be useless
 			}
 			if len(args) < 1 || len(args) > 2 {
 				return usagef("name an inventory, and an environment where several have one of that name")
@@ -256,7 +256,7 @@ func (p *inventoryPull) notDeclared(b *compiler.Build, name string) error {
 // timeout is how long an API server may take.
 const timeout = 2 * time.Minute
 
-// read takes the clusters from where the flags say they are.
+// read reads the clusters from the source that the flags name.
 func (p *inventoryPull) read(ctx context.Context, r *pull.Reader) error {
 	switch {
 	case p.kubeconfig == "":
@@ -277,7 +277,7 @@ func (p *inventoryPull) read(ctx context.Context, r *pull.Reader) error {
 	return r.Server(ctx, servers[0])
 }
 
-// show prints what differs.
+// show prints the differences.
 func (p *inventoryPull) show(d *pull.Difference) error {
 	if *p.output != "table" {
 		return p.printDocument(*p.output, document[*pull.Difference]{apiVersion, "InventoryDifference", d})

@@ -157,7 +157,7 @@ func (g author) lockFolder(ctx context.Context, f dependency.Fetcher,
 		locked, err := compiler.Lock(ctx, g.request(nil, c), f, renew)
 		if err == nil {
 			sources = locked.Sources
-			// Errors may hide what the platform uses. That a source is not locked is in its result.
+			// Errors may hide sources. The result of a source already shows that it is not locked.
 			ds = diag.Sort(slices.DeleteFunc(blocking(locked.Build.Diagnostics), func(d diag.Diagnostic) bool {
 				return d.Code == diag.NotLocked || d.Code == diag.MissingContent
 			}))

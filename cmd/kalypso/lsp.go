@@ -34,7 +34,7 @@ func serveCUE() int {
 	return int(exitDone)
 }
 
-// quiet is how long nothing must have been typed before the platform is compiled.
+// quiet is the time without typing after which the platform is compiled.
 const quiet = 300 * time.Millisecond
 
 func newLSP(g author) *cobra.Command {
@@ -55,7 +55,7 @@ and CUE's. It reaches no network.`,
 				CUE: cueServer, Compile: compileProcess, Delay: delay, Version: compiler.Version().Version,
 			})
 			if errors.Is(err, context.Canceled) {
-				return nil // it was asked to end
+				return nil // the caller ended it
 			}
 			return err
 		},
@@ -72,7 +72,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// cueServer returns the command of CUE's language server, which asks no registry.
+// cueServer returns the command of CUE's language server, which sends no requests to registries.
 func cueServer() (*exec.Cmd, error) {
 	cmd, err := worker.Self(cueServerArgument)()
 	if err != nil {

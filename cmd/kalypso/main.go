@@ -1,8 +1,8 @@
-// Command kalypso compiles a platform, what runs where with which
-// configuration, into the trees that GitOps reconcilers pull.
+// Command kalypso compiles a platform into the trees that GitOps reconcilers pull. A platform
+// defines what runs where, with which configuration.
 //
-// It is large because it is wide: a file for each command, which reads flags, makes a call
-// and prints, and nothing that another package could use.
+// It is large because it is wide. It has a file for each command, which reads flags, makes a call
+// and prints. It contains nothing that another package could use.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	os.Exit(run())
 }
 
-// grace is how long a command may take to end after it was asked to.
+// grace is the time that a command has to end after a signal.
 const grace = 2 * time.Second
 
 // run is main without the exit, for tests.
@@ -87,9 +87,9 @@ func interruptible(signals <-chan os.Signal, grace time.Duration, command func(c
 // exitInterrupted is the exit code of a command whose context was cancelled.
 const exitInterrupted = 130
 
-// softMemory is the collector's limit in bytes, where GOMEMLIMIT says nothing else. A
-// command runs for seconds: most need no collection at all below it, and what needs more
-// gets twice what lives.
+// softMemory is the collector's limit in bytes, unless GOMEMLIMIT is set. A command runs for
+// seconds. Below the limit, most commands need no collection at all. Commands that need more
+// memory get twice the live heap.
 const softMemory = 1 << 30
 
 // memoryCeiling is the upper bound of the collector's limit; 0 if nothing may set the limit.
@@ -120,8 +120,8 @@ func lives() int64 {
 	return int64(live[0].Value.Uint64())
 }
 
-// saveMemory is for commands that read much and need little of it for long: beyond a size in bytes
-// their heap grows to twice what lives.
+// saveMemory is for commands that read much and keep little of it for long. Beyond a size in
+// bytes, their heap grows to twice the live heap.
 func saveMemory(littleHeap int64) {
 	if os.Getenv("GOGC") != "" {
 		return

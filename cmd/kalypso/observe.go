@@ -211,7 +211,7 @@ func (o *observer) once(ctx context.Context, source observe.Source, deliver deli
 	return errors.Join(err, problem)
 }
 
-// read reads a source, and says what to do where a server does not answer.
+// read reads a source. If a server does not answer, the error has a hint.
 func (o *observer) read(ctx context.Context, source observe.Source) ([]api.Report, error) {
 	reports, err := source.Reports(ctx)
 	if errors.Is(err, apiserver.ErrSilent) {

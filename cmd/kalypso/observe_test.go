@@ -81,8 +81,8 @@ func TestObservePace(t *testing.T) {
 	}
 }
 
-// A server that does not answer has so much of --every that the others' reports come in time, and the
-// error says what to do.
+// The timeout for a silent server is a part of --every, so that the reports of other servers
+// arrive in time. The error has a hint.
 func TestObserveTimeout(t *testing.T) {
 	for _, c := range []struct{ every, given, want time.Duration }{
 		{0, 0, 0}, {0, time.Minute, time.Minute}, {time.Second, 0, 2 * time.Second},

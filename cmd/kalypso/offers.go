@@ -48,9 +48,9 @@ func (g completer) evaluated(names func(*compiler.Build) []string) cobra.Complet
 	}
 }
 
-// declarations returns the environments of the platform, or of the application, that the command
-// works in: of one whose base cannot be read, those that have folders. Those of another
-// repository are not known.
+// declarations returns the environments of the platform, or of the application, in the folder of
+// the command. If the base cannot be read, it returns the environments that have folders. The
+// environments of another repository are not known.
 func (g completer) declarations(ctx context.Context, cmd *cobra.Command,
 	r compiler.Request) (found []model.Declaration, err error) {
 	if repository := cmd.Flag("repo"); repository != nil && repository.Changed {
@@ -286,7 +286,7 @@ func ofRepository(dir string,
 	return of(repo, names), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// sides completes revisions, and folders where none begins like that.
+// sides completes revisions, and completes folders if no revision begins with the prefix.
 func (g completer) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	found, directive := g.revisions(cmd, given, prefix)

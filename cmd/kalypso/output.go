@@ -31,7 +31,7 @@ type choice struct {
 
 // String returns the text.
 func (c *choice) String() string {
-	if c.value == nil { // pflag asks a zero value for its default
+	if c.value == nil { // pflag reads the default of a zero value
 		return ""
 	}
 	return *c.value
@@ -63,10 +63,11 @@ func listed(all []string, last string) string {
 	return strings.Join(all[:n], ", ") + " " + last + " " + all[n]
 }
 
-// outputFlag adds -o, and returns where its value will be.
+// outputFlag adds -o, and returns a pointer to its value.
 func outputFlag(cmd *cobra.Command) *string { return outputFlagIn(cmd, cmd.Flags()) }
 
-// outputFlagIn adds -o to flags of a command: its own, or those of all below it.
+// outputFlagIn adds -o to flags of a command: its own flags, or the flags of all commands below
+// it.
 func outputFlagIn(cmd *cobra.Command, flags *pflag.FlagSet) *string {
 	o := new(string)
 	choiceFlag(cmd, flags, o, "output", "o", "how to print the result", "table", "json", "yaml")
@@ -267,8 +268,9 @@ func fit(rows [][]string, columns int) {
 // leastRoom is how many columns of a terminal the last cell of a row needs to be wrapped.
 const leastRoom = 20
 
-// wrapped writes the text that fill writes, with cells that end at tabs below each other. On a terminal, the last
-// cell of a row that does not fit goes on below itself, and the others are cut if they leave it no room.
+// wrapped writes the text that fill writes, with aligned columns for cells that end at tabs. On a
+// terminal, the last cell of a row that does not fit continues below itself. The other cells are
+// cut if they leave it no room.
 func (g *console) wrapped(fill func(*tabwriter.Writer)) error {
 	size := sizeOf(g.out)
 	if size == nil {
@@ -344,8 +346,8 @@ func writeNarrow(out *strings.Builder, rows [][]string, columns int) {
 	}
 }
 
-// hang breaks a text between words, so that it fits into a terminal after an indent, and indents each further line.
-// It returns the text as it is if it has no indent or too little room.
+// hang breaks a text between words, so that it fits into a terminal after an indent, and indents
+// each further line. If it has no indent or too little room, it returns the text unchanged.
 func hang(text string, indent, columns int) string {
 	room := columns - indent
 	if indent == 0 || room < leastRoom || runewidth.StringWidth(text) <= room {

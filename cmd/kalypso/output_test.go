@@ -38,7 +38,7 @@ func TestFitKeepsNames(t *testing.T) {
 	}
 }
 
-// The last cell of a row goes on below itself, and wide characters count as two columns.
+// The last cell of a row continues below itself, and wide characters count as two columns.
 func TestHang(t *testing.T) {
 	for _, test := range []struct {
 		text            string

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Each command is in a list of the script that says what it tells where there is no platform.
+// The script about folders without a platform lists each command, with its output there.
 func TestOutsideHasAllCommands(t *testing.T) {
 	script, err := txtar.ParseFile("../../testdata/slow/outside-a-platform.txtar")
 	if err != nil {

@@ -128,7 +128,7 @@ func (g *platform) compile(ctx context.Context, environments []string, use func(
 	})
 }
 
-// boundFlags are the options about what the evaluation of CUE may cost.
+// boundFlags are the limits for the evaluation of CUE.
 type boundFlags struct {
 	cpu    time.Duration
 	memory string
@@ -192,7 +192,7 @@ func (g *platform) beginAgain(s supervisor.State) {
 	os.Exit(int(exitFailure))
 }
 
-// endOf ends the program because of trips, where it cannot begin again.
+// endOf ends the program because of trips, if it cannot start again.
 func (g *platform) endOf(trips ...supervisor.Trip) {
 	g.stopProgress()
 	var ds []diag.Diagnostic
@@ -203,8 +203,8 @@ func (g *platform) endOf(trips ...supervisor.Trip) {
 	os.Exit(int(exitPlatform))
 }
 
-// resultWriter is where a command prints its result. With a part of it out, the program must not
-// begin again.
+// resultWriter gets the result of a command. After the command has written a part of it, the
+// program must not start again.
 type resultWriter struct {
 	io.Writer
 	g *platform

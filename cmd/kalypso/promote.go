@@ -324,7 +324,7 @@ func (g promoter) promotePlan(cmd *cobra.Command, o *promoteOptions, save string
 	return o.verdict(planned.Stages)
 }
 
-// tellSteps prints what each step would change.
+// tellSteps prints the changes of each step.
 func (g promoter) tellSteps(stages []*plan.StageStatus) {
 	for _, s := range stages {
 		if s.Step == nil || s.Step.Body == "" {
@@ -388,8 +388,8 @@ type workFolder struct {
 	noted  bool     // noteFolder has printed what it has to
 }
 
-// noteFolder prints which changes of the folder a promotion does not see: commits that the branch does not
-// have, and changes without a commit. It prints nothing if git does not tell.
+// noteFolder prints the changes of the folder that a promotion does not see: commits that the
+// branch does not have, and changes without a commit. It prints nothing if git cannot list them.
 func (g promoter) noteFolder(ctx context.Context, s *promotion.Session, f *workFolder) error {
 	if f.path == "" || f.noted {
 		return nil
@@ -418,8 +418,8 @@ func (g promoter) noteFolder(ctx context.Context, s *promotion.Session, f *workF
 	return nil
 }
 
-// noteUnreported prints how reports of rollouts reach promote, if stages wait for them, the run
-// names no source, and no one has reported on any stage. It prints it once.
+// noteUnreported describes how reports of rollouts reach promote. It prints this if stages wait
+// for reports, the run names no source, and no one has reported on any stage. It prints it once.
 func (g promoter) noteUnreported(o *promotionOptions, stages []*plan.StageStatus) {
 	if o.noted || len(o.reports) > 0 || len(o.kubeconfigs) > 0 || o.hub.given() != "" {
 		return

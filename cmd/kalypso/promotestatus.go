@@ -48,8 +48,7 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 	return cmd
 }
 
-// statusTable prints the stages, what is to say about commits that wait, and which
-// commits are where.
+// statusTable prints the stages, notes about commits that wait, and the position of each commit.
 func statusTable(w *tabwriter.Writer, s *plan.Status) {
 	stageTableSince(w, s.Stages)
 	rolloutTable(w, s.Stages)
@@ -189,8 +188,8 @@ const (
 	maxClusters = 10 // names in a line
 )
 
-// rolloutTable prints the clusters of stages that are not ok, and who could not be asked about
-// them.
+// rolloutTable prints the clusters of stages that are not ok, and the sources that could not be
+// read.
 func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	cut := false
 	for _, s := range stages {
@@ -198,7 +197,7 @@ func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 			continue
 		}
 		notAsked := s.Rollout.NotAsked
-		if s.Rollout.State != forge.Success { // the line of the stage says it
+		if s.Rollout.State != forge.Success { // the line of the stage shows it
 			notAsked = ""
 		}
 		if s.Rollout.Counts == nil {
@@ -233,7 +232,7 @@ func rolloutTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 type laggard struct {
 	state    rollout.State
 	of       *rollout.AssignmentState
-	clusters []string // none where the platform lists none and nobody has reported
+	clusters []string // empty if the platform lists none and nobody has reported
 	message  string   // of each of them; "" if there is no message
 }
 

@@ -41,10 +41,10 @@ type promotionOptions struct {
 	sign                   string
 	by                     string
 	former                 bool // environments that the policy does not have any more count as well
-	local                  bool // the commit that is checked out counts, and not what origin has
+	local                  bool // the checked out commit counts, and not origin's
 	output                 *string
 	folder                 workFolder
-	noted                  bool // noteUnreported has printed what it has to
+	noted                  bool // noteUnreported has printed its note
 
 	// Options of promote only.
 	overwrite, adopt bool
@@ -151,7 +151,7 @@ func (o *promotionOptions) named(args []string) error {
 	return nil
 }
 
-// needsSome makes sure that nobody promotes everything by accident.
+// needsSome prevents that somebody promotes everything by accident.
 func (o *promotionOptions) needsSome(what string) error {
 	if len(o.environments) == 0 && !o.all {
 		return usagef("%s what? name environments with --env, or all of them with --all", what)

@@ -125,8 +125,8 @@ type publication struct {
 	Pushed      bool   `json:"pushed"` // false if the tag had the tree already
 }
 
-// push brings artifacts to their tags, one after the other, and tells of those
-// that are there even where one fails.
+// push pushes artifacts to their tags, one after the other. It prints the pushed artifacts even
+// if one fails.
 func (g builder) push(ctx context.Context, all []publish.Publication, o *publishOptions) error {
 	items := []publication{}
 	var failure error

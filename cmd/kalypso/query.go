@@ -205,8 +205,8 @@ func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Dec
 		slices.ContainsFunc(declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })
 }
 
-// withHistory calls a function with a session that reads histories. The platform's repository
-// is the one of its folder, and no forge is asked.
+// withHistory calls a function with a session that reads histories. It uses the platform's
+// repository in the folder, and sends no requests to a forge.
 func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions,
 	environments []string, use func(*promotion.Session) error) error {
 	r, err := promoter{g.platform}.promotionRequest(&promotionOptions{environments: environments, local: true,

@@ -50,7 +50,7 @@ type outcome struct {
 	files  map[string]string
 }
 
-// build builds into the runner's folder, and wants it to succeed.
+// build builds into the runner's folder. It fails the test if the build fails.
 func (r *runner) build(args ...string) outcome {
 	r.Helper()
 	r.Setenv("KALYPSO_CACHE_DIR", r.cache)
@@ -106,7 +106,7 @@ func (r *runner) edit(file, old, new string) {
 	}
 }
 
-// computes wants what was computed and reused on a level.
+// computes checks the numbers of computed and reused objects on a level.
 func (b outcome) computes(t *testing.T, level cache.Level, computed, reused int) {
 	t.Helper()
 	if l := b.levels[level]; l.Computed != computed || l.Reused != reused {
@@ -114,8 +114,8 @@ func (b outcome) computes(t *testing.T, level cache.Level, computed, reused int)
 	}
 }
 
-// warns wants one warning about the remote cache and nothing else, or nothing at
-// all.
+// warns checks that the only output is one warning about the remote cache, or that there is no
+// output.
 func (b outcome) warns(t *testing.T, warns bool) {
 	t.Helper()
 	one := strings.Count(b.stderr, "\n") == 1 && strings.HasPrefix(b.stderr, "kalypso: warning: ") && strings.Contains(b.stderr, "remote cache")
@@ -154,7 +154,7 @@ func TestRemoteCache(t *testing.T) {
 	a.computes(t, cache.Tuple, assignments, 0)
 	a.computes(t, cache.Assignment, assignments, 0)
 
-	// Another machine computes nothing, so it has nothing to store either.
+	// Another machine computes nothing, so it stores nothing either.
 	uploads := r.Requests(http.MethodPost)
 	machine := newRunner(t)
 	b := machine.build(flag)
@@ -167,7 +167,7 @@ func TestRemoteCache(t *testing.T) {
 		t.Errorf("it uploads %d blobs", n)
 	}
 	for level, l := range b.levels {
-		if level == cache.Projection || level == cache.Tuple { // nothing is rendered, and tuples are beside assignments
+		if level == cache.Projection || level == cache.Tuple { // nothing is rendered, and tuples only support assignments
 			continue
 		}
 		if l.WrittenBytes == 0 || l.ReadBytes == 0 {
@@ -175,7 +175,7 @@ func TestRemoteCache(t *testing.T) {
 		}
 	}
 
-	// Of a change only what it changes is computed, and shared in turn.
+	// After a change, only the changed parts are computed, and shared in turn.
 	const file, old, new = "environments/dev/dev.cue", `REGION: "East"`, `REGION: "Orient"`
 	machine.edit(file, old, new)
 	changed := machine.build(flag)
@@ -196,8 +196,8 @@ func TestRemoteCache(t *testing.T) {
 	changed.equals(t, cold)
 }
 
-// The evaluated packages come from the remote cache as well: each is an entry, and
-// who evaluates one stores it.
+// The evaluated packages come from the remote cache as well. Each is an entry, and the machine
+// that evaluates one stores it.
 func TestRemoteCacheOfModels(t *testing.T) {
 	r := ocitest.New(t, nil)
 	var stored atomic.Int64

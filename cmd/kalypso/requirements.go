@@ -37,7 +37,7 @@ what gives it a value, and which are missing.`,
 			}
 			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
 				row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
-				shown := map[string]bool{} // of several classes, what all of them have is one row
+				shown := map[string]bool{} // if several classes have the same row, it is printed once
 				for _, r := range items {
 					cells := []any{r.Environment, model.TypeOfFolder(r.ClusterType), r.DeploymentTarget, r.Key, givenBy(r),
 						r.RequiredBy.Kind + " " + r.RequiredBy.Name, oneLine(r.Constraint)}

@@ -30,13 +30,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// streams are where a command reads and writes: out is the result, err is talk.
+// streams are the input and outputs of a command: out is for the result, err for messages.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// console is where a command prints, with the flags of all commands that say where and how.
+// console is the output of a command, with the flags of all commands about it.
 type console struct {
 	streams
 	dir         string // of -C: other paths are relative to it
@@ -126,11 +126,11 @@ and builds need no network.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
-				return nil // a shell asks for names: nothing is printed, and nothing written
+				return nil // a shell completes names: the command only prints them
 			}
 			if repository := cmd.Flag("repo"); repository != nil && repository.Value.String() == "" {
 				if _, err := promotedFolder(g.dir); err != nil {
-					return err // before anything is asked that would not help
+					return err // before any question that would be useless
 				}
 			}
 			return g.prepare(cmd.Context())
@@ -249,7 +249,8 @@ func unknownCommand(parent *cobra.Command, err error) error {
 	return noSuchCommand(parent, word)
 }
 
-// noSuchCommand is the error of a command that parent does not have, with the one that was probably meant.
+// noSuchCommand returns the error for a command that parent does not have, with the command that
+// was probably meant.
 func noSuchCommand(parent *cobra.Command, word string) error {
 	if !parent.HasAvailableSubCommands() {
 		return usagef("%s takes no arguments, and %q is one", parent.CommandPath(), word)
@@ -270,8 +271,9 @@ func noSuchCommand(parent *cobra.Command, word string) error {
 	return usagef("%s; there are: %s", text, strings.Join(names, ", "))
 }
 
-// commandsMeant returns the full names of the commands that were probably meant by a word: those with that name
-// elsewhere, else a similar one below parent, else similar ones anywhere.
+// commandsMeant returns the full names of the commands that a word was probably meant to be.
+// These are the commands with that name elsewhere, else a similar one below parent, else similar
+// ones anywhere.
 func commandsMeant(parent *cobra.Command, word string) []string {
 	all := commandsBelow(parent.Root(), true)
 	if same := all[word]; len(same) > 0 {
@@ -285,8 +287,8 @@ func commandsMeant(parent *cobra.Command, word string) []string {
 	return nil
 }
 
-// commandsBelow returns the full names of the commands below another one by their names and aliases: only of its
-// own, or of those at any depth.
+// commandsBelow returns the full names of the commands below another one by their names and
+// aliases. It returns only the direct subcommands, or with deep the commands at any depth.
 func commandsBelow(parent *cobra.Command, deep bool) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range parent.Commands() {

@@ -10,7 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestCaskHasAllManPages: the Homebrew cask, which takes no pattern, names each man page.
+// TestCaskHasAllManPages checks that the Homebrew cask, which accepts no pattern, names each man
+// page.
 func TestCaskHasAllManPages(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "kalypso", "man", dir).CombinedOutput(); err != nil {

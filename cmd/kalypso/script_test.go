@@ -50,8 +50,8 @@ var gitVariables = []string{
 	"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
 }
 
-// TestScript runs the command line as users do, with the real cue beside it. KALYPSO_UPDATE=1
-// writes the expected output again.
+// TestScript runs the command line as users do, with the real cue. KALYPSO_UPDATE=1 writes the
+// expected output again.
 func TestScript(t *testing.T) { scripts(t, "script") }
 
 // TestSlowScript runs scripts that take long: KALYPSO_ALL=1 go test -run TestSlowScript/NAME
@@ -210,7 +210,7 @@ func copyCommand(ts *testscript.TestScript, neg bool, args []string, from string
 func TestEveryCodeHasAScript(t *testing.T) {
 	for _, e := range diag.Codes {
 		if e.Code == diag.Crash {
-			continue // nobody knows how: package evaluate makes CUE panic
+			continue // no test can do that: package evaluate makes CUE panic
 		}
 		pattern := filepath.Join(repository, "testdata", "script", strings.ToLower(string(e.Code))+"-*.txtar")
 		found, err := filepath.Glob(pattern)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The tests that SECURITY.md names exist, and the team of examples/tenants tries what the page
-// says that it tries.
+// The tests in SECURITY.md exist, and the team of examples/tenants tries the attacks that the
+// page lists.
 func TestSecurity(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository, "SECURITY.md"))
 	if err != nil {

@@ -99,8 +99,8 @@ func gitserveCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// expandCommand is `expand FILE...`: in the files, ${NAME} becomes what the script's
-// variable NAME is.
+// expandCommand is `expand FILE...`. In the files, it replaces ${NAME} with the value of the
+// script's variable NAME.
 func expandCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: expand FILE...")
@@ -154,7 +154,8 @@ func endlessCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// silentCommand is `silent VAR`: a server takes requests and answers none, and VAR is its URL.
+// silentCommand is `silent VAR`. It starts a server that accepts requests and answers none, and
+// sets VAR to its URL.
 func silentCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: silent VAR")
@@ -165,7 +166,8 @@ func silentCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// hugeCommand is `huge FILE`: the file has a hundred mebibytes, and takes no room.
+// hugeCommand is `huge FILE`. It makes a file of a hundred mebibytes that needs no space on the
+// disk.
 func hugeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: huge FILE")
@@ -174,8 +176,8 @@ func hugeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.Truncate(ts.MkAbs(args[0]), 100<<20))
 }
 
-// privateCommand is `private VAR`: a server that wants credentials, and takes none,
-// has VAR as its URL.
+// privateCommand is `private VAR`. It starts a server that requires credentials, and rejects all
+// of them. It sets VAR to its URL.
 func privateCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: private VAR")

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// surface is something that says what a change does. All of them count the same pairs of a
-// deployment target and a cluster, which they get from the types in changeTypes.
+// surface is an output that describes the effect of a change. All surfaces count the same pairs
+// of a deployment target and a cluster, which they get from the types in changeTypes.
 type surface struct {
 	name string
 	// script runs it in the scenario of surfaces.txtar, from the platform's folder. N is the
@@ -106,7 +106,7 @@ stdout '"effect":\{"removed":N,"removedFrom":N,"added":0,"changed":0,"emptied":0
 		[]string{"hub/desired/desired.go"}},
 }
 
-// changeTypes are the packages that compute what a change does on clusters.
+// changeTypes are the packages that compute the effect of a change on clusters.
 var changeTypes = []string{"compiler/compare", "compiler/effect", "promotion/changes"}
 
 // TestSurfaces checks all surfaces with a workload that is denied on one of 20 clusters, and on

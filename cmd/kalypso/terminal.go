@@ -60,7 +60,7 @@ func (g *console) showProgress(ctx context.Context, r *compiler.Request) (stop f
 	}
 }
 
-// stopProgress stops what showProgress has begun.
+// stopProgress stops the display of showProgress.
 func (g *console) stopProgress() {
 	if d := g.display.Load(); d != nil {
 		d.Stop()

@@ -25,7 +25,7 @@ type dialogue struct {
 	controller, tty *os.File
 	typing          sync.Mutex // one answer, of a person or the terminal, at a time
 	output          chan []byte
-	seen            bytes.Buffer // that nothing was expected of yet
+	seen            bytes.Buffer // output that no expectation has used yet
 	exited          chan struct{}
 }
 
@@ -69,7 +69,8 @@ func (d *dialogue) show() {
 	}
 }
 
-// send types what is read by itself: what comes together with the place of the cursor is lost.
+// send types a text that is read on its own, because text that arrives together with the cursor's
+// position is lost.
 func (d *dialogue) send(keys string) {
 	d.typing.Lock()
 	defer d.typing.Unlock()
@@ -77,7 +78,7 @@ func (d *dialogue) send(keys string) {
 	for n, err := 1, error(nil); n > 0 && err == nil; n, err = unix.Poll(unread, 0) {
 		runtime.Gosched()
 	}
-	_, _ = d.controller.WriteString(keys) // if it has ended, what is expected does not come
+	_, _ = d.controller.WriteString(keys) // if the process has ended, the expected text does not appear
 }
 
 // expect waits until a text is printed.
@@ -146,7 +147,8 @@ func TestInitAsks(t *testing.T) {
 	exists(t, dir, "shop/environments/test", "shop/environments/live")
 }
 
-// An application has no reconciler, and what a flag or the argument says is not asked for.
+// An application has no reconciler. init does not ask about anything that a flag or the argument
+// specifies.
 func TestInitAsksOfApplication(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

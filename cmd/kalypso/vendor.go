@@ -55,7 +55,7 @@ func (g author) vendor(ctx context.Context, timeout time.Duration) error {
 	})
 }
 
-// vendorFolder vendors what the kalypso.lock of a folder pins.
+// vendorFolder vendors the sources that the kalypso.lock of a folder pins.
 func (g author) vendorFolder(ctx context.Context, root string, fetcher dependency.Fetcher) error {
 	release, err := dependency.Alone(ctx, root, "")
 	if err != nil {

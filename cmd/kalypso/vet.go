@@ -152,7 +152,7 @@ is written; 'kalypso vet' runs the tests as well, and builds do not.`,
 	return cmd
 }
 
-// tested prints the results of tests, and what is wrong with them and with the platform.
+// tested prints the results of tests, and the errors in them and in the platform.
 func (g author) tested(output string, b *compiler.Build, report *assert.Report) error {
 	counts := map[assert.Status]int{}
 	var rows [][]any

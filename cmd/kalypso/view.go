@@ -37,10 +37,10 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// head is the commit that changes are counted from, unless a flag says otherwise.
+// head is the commit that changes are counted from, unless a flag names another one.
 const head = "HEAD"
 
-// viewAddress is where view listens, unless that is taken or a flag says otherwise.
+// viewAddress is the address of view, unless it is in use or a flag sets another one.
 const viewAddress = "localhost:8787"
 
 func newView(g inspector) *cobra.Command {
@@ -229,7 +229,8 @@ func (g inspector) viewLive(ctx context.Context, environments []string, o *viewO
 	}
 }
 
-// listenOn listens where the flag says; where the usual address is taken, on a free port.
+// listenOn listens on the address of the flag. If the default address is in use, it listens on a
+// free port.
 func (o *viewOptions) listenOn(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", o.listen)

@@ -128,7 +128,7 @@ func (g builder) watch(ctx context.Context, environments []string, o *watchOptio
 	}
 }
 
-// watchPlatform watches the files that a platform is made of.
+// watchPlatform watches the files of a platform.
 func watchPlatform(root string, except []string, poll bool, warn func(error)) (*watch.Watcher, error) {
 	return watch.Open(watch.Options{
 		Root: root, Except: except, Poll: poll, Warn: warn,
@@ -200,8 +200,7 @@ type screen struct {
 	root string
 	// talk gets all output that is not a diagnostic in a format for programs.
 	talk io.Writer
-	// redraws says that talk is a terminal, on which a build takes the place of the
-	// one before.
+	// redraws is true if talk is a terminal, on which a build replaces the one before.
 	redraws bool
 	warning string // that belongs to every build
 }
@@ -216,7 +215,7 @@ func (g builder) newScreen(root string) *screen {
 	return s
 }
 
-// warn keeps a warning where it is redrawn, and otherwise writes it.
+// warn keeps a warning if the screen is redrawn, and otherwise writes it.
 func (s *screen) warn(err error) {
 	if s.warning = fmt.Sprintf("kalypso: warning: %v; looking for changes twice a second instead\n", err); !s.redraws {
 		fmt.Fprint(s.err, s.warning)
@@ -308,8 +307,8 @@ func changed(page *bytes.Buffer, b buildResult) {
 	}
 }
 
-// changesOf returns a line for each assignment that is removed, added or changed. The first
-// build has nothing to compare with, and adds everything that it wrote.
+// changesOf returns a line for each assignment that is removed, added or changed. The first build
+// cannot be compared with an earlier one, so it adds everything that it wrote.
 func changesOf(e *engine.Environment, written tree.AssignmentChanges) (lines []string) {
 	if e.Effect == nil {
 		for _, name := range written.Added {

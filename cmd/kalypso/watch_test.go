@@ -26,7 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// watching is a platform and a process of kalypso watch beside it.
+// watching is a platform with a process of kalypso watch.
 type watching struct {
 	*testing.T
 	platform string
@@ -129,7 +129,7 @@ func (w *watching) expect(texts ...string) {
 	}
 }
 
-// save writes a file as editors do: beside it, and then into its place. That is
+// save writes a file as editors do: it writes another file first, and then renames it. That is
 // one change.
 func (w *watching) save(name, text string) {
 	w.Helper()
@@ -193,7 +193,7 @@ func TestWatch(t *testing.T) {
 			// A new environment, first declared and then with a folder.
 			w.save("qa.cue", "package platform\n\nenvironments: qa: {}\n")
 			w.expect("qa ")
-			// The folder comes with its file.
+			// The folder and its file appear at once.
 			aside := filepath.Join(filepath.Dir(w.platform), "qa")
 			if err := os.Mkdir(aside, 0o777); err != nil {
 				t.Fatal(err)
@@ -348,8 +348,8 @@ func TestWatchForPrograms(t *testing.T) {
 	}
 }
 
-// In a platform without files, or without environments, watch says what is next, and builds as
-// soon as there is something.
+// If a platform has no files, or no environments, watch shows the next step. It builds as soon as
+// there is an environment.
 func TestWatchEmpty(t *testing.T) {
 	t.Parallel()
 	w := newWatching(t, "--to", "../out")

@@ -1,8 +1,8 @@
-// Package apply carries out what package plan has planned, and what people decide. All
-// that promotion writes is written here: pushes, change requests, statuses and orders.
+// Package apply carries out the plans of package plan, and the decisions of people. It makes all
+// writes of promotion: pushes, change requests, statuses and orders.
 //
-// Every push moves a ref from where it was read, or fails with git.ErrLostRace. So any
-// number of runs may go on at once, and any of them may be killed.
+// Every push moves a ref from the commit at which it was read, or fails with git.ErrLostRace. So
+// any number of runs may work at once, and any of them may be killed.
 package apply
 
 import (
@@ -32,7 +32,7 @@ type Applier struct {
 	reporter *reporter
 	pusher   *pusher
 	proposer *proposer
-	upstream map[*session.Stage]bool // of which reportUpstream has reported
+	upstream map[*session.Stage]bool // the stages that reportUpstream has reported
 }
 
 // New returns an Applier of a state.
@@ -84,7 +84,7 @@ func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Pla
 	return out, errors.Join(errs...)
 }
 
-// applyTo does what can be done for one stage.
+// applyTo takes the possible steps for one stage.
 func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.Intent,
 	wanted *plan.Step) (*plan.StageStatus, error) {
 	if err := a.reportUpstream(ctx, st); err != nil {
@@ -206,8 +206,8 @@ func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage, intent p
 	return l.Status, a.planner.Decide(ctx, st, l, intent)
 }
 
-// begin makes the branch of an environment, without files. The first tree needs approvals
-// as well, and nothing can be proposed to a branch that does not exist.
+// begin makes the branch of an environment, without files. The first tree needs approvals as
+// well, and a change request needs an existing branch.
 func (a *Applier) begin(ctx context.Context, st *session.Stage, of tree.Source) error {
 	env := st.Environment
 	by := a.state.Request.Author(a.state.CommitTime(st, of, time.Time{}))
@@ -234,7 +234,7 @@ func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.
 	}
 	switch {
 	case direct && status.State == plan.Ready:
-		if st.ProposalHead() == step.Prepared.Commit { // people were asked about it
+		if st.ProposalHead() == step.Prepared.Commit { // it was proposed to people
 			if err := a.proposer.reportGates(ctx, st, step.Prepared.Commit, gatesStatusOf(step.Verdicts)); err != nil {
 				return err
 			}

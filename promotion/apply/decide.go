@@ -15,15 +15,15 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Rollback brings the stages of the request back to an earlier base commit, compiled with
-// the environment's own files of today or, exactly, as it was. Each gets a hold, so that
-// no run promotes what was rolled back from. Gates are not asked.
+// Rollback rolls the stages of the request back to an earlier base commit. It is compiled with
+// the environment's own files of today or, exactly, as it was. Each stage gets a hold, so that no
+// run promotes the former commit again. Rollback ignores gates.
 func (a *Applier) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decision) ([]*plan.StageStatus, error) {
 	return a.forEach(func(st *session.Stage) (*plan.StageStatus, error) { return a.rollback(ctx, st, to, d) })
 }
 
-// each calls a function for each of some things, and returns the results of those that do not
-// fail. The error joins the others' errors, with their names.
+// each calls a function for each element of a list, and returns the results of the successful
+// calls. The error joins the errors of the other calls, with the names of their elements.
 func each[T, R any](of []T, name func(T) string, do func(T) (R, error)) ([]R, error) {
 	var out []R
 	var errs []error
@@ -91,8 +91,8 @@ func (a *Applier) rollback(ctx context.Context, st *session.Stage, to plan.Rollb
 	return status, err
 }
 
-// comesBack says that a commit that was rolled back from is promoted again after the hold,
-// and what keeps it from that; "" if nothing has to.
+// comesBack returns a warning that the former commit is promoted again after the hold, and the
+// way to prevent that. It returns "" if there is no such risk.
 func (a *Applier) comesBack(st *session.Stage, hold *tree.Hold) string {
 	if hold != nil && hold.Environment != "" {
 		return fmt.Sprintf("; own files of %s then come again: revert their commit to keep them away",
@@ -154,7 +154,7 @@ func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error)
 
 // stopProposal marks the open proposal of a stage as not to be merged because of a new order. Rollbacks stay.
 func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided gate.CommitFacts) error {
-	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // a rollback asks no gate
+	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // a rollback ignores gates
 		return err
 	}
 	decided.Now, decided.Reachable = a.state.Now, true
@@ -164,19 +164,19 @@ func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided g
 	return errors.Join(err, a.reporter.flush(ctx, st))
 }
 
-// order returns a decision as gates take it.
+// order returns a decision in the form for gates.
 func (a *Applier) order(d plan.Decision) *gate.Freeze {
 	return &gate.Freeze{Reason: d.Reason, By: a.state.Request.By, At: a.state.Now, Until: d.Until}
 }
 
-// Thaw ends the freezes of the environments of the request, and returns their names, also
-// of those that were not frozen.
+// Thaw ends the freezes of the environments of the request. It returns the names of all of them,
+// including environments that were not frozen.
 func (a *Applier) Thaw(ctx context.Context) ([]string, error) {
 	return a.orderEach(func(environment string, r *session.Repository) error {
 		thaw := &ledger.Order{Kind: "thaw", About: environment, By: a.state.Request.By}
 		for _, st := range a.state.StagesOf(environment)[:1] {
 			move, err := a.state.Moved(ctx, st)
-			if err == nil && move.Carries() { // it may be frozen where it was
+			if err == nil && move.Carries() { // it may be frozen in its old place
 				err = move.Former.Repository.TakeBack(ctx, thaw, "freeze", a.state.Request.Author(a.state.Now))
 			}
 			if err != nil {

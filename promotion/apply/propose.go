@@ -107,8 +107,8 @@ func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan
 	return pr.asLostRace(ctx, st, step, pr.merge(ctx, st, status, change, intent))
 }
 
-// asLostRace returns an error of a forge about a proposal. It is git.ErrLostRace where the
-// proposal is gone or the branch has moved, for which forges have different errors.
+// asLostRace returns an error of a forge about a proposal. The error is git.ErrLostRace if the
+// proposal is gone or the branch has moved, because forges have different errors for that.
 func (pr *proposer) asLostRace(ctx context.Context, st *session.Stage, step *plan.Step, err error) error {
 	env := st.Environment
 	if err == nil || errors.Is(err, git.ErrLostRace) || env.Tip == step.Prepared.Commit || session.ServerFailed(err) {
@@ -193,12 +193,12 @@ func baseOf(r *session.Repository, proposal git.Hash) tree.Revision {
 	return tree.Revision(message.Trailer(c.Message, "Kalypso-Source-Commit"))
 }
 
-// merge asks the gates again, now that there is something to approve, reports their
-// verdicts, and merges where the policy wants that.
+// merge evaluates the gates again, now that there is something to approve. It reports their
+// verdicts, and merges if the policy allows that.
 func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.StageStatus,
 	change *forge.Change, intent plan.Intent) error {
 	env, step := st.Environment, status.Step
-	if step.Kind != plan.RollBack { // which asks no gate
+	if step.Kind != plan.RollBack { // a rollback ignores gates
 		if err := pr.planner.AskAgain(ctx, st, step, intent.Skip); err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ type pusher struct {
 	reporter *reporter
 }
 
-// refusedStatus returns the status of a stage whose server does not take its push. Somebody
-// has to allow it, or to write in another way.
+// refusedStatus returns the status of a stage whose server rejects its push. Somebody has to
+// allow the push, or to choose another way to write.
 func refusedStatus(st *session.Stage, status *plan.StageStatus, why *RefusedError) *plan.StageStatus {
 	if status == nil {
 		status = plan.StatusOf(st)
@@ -44,9 +44,9 @@ func (pu *pusher) push(ctx context.Context, st *session.Stage, status *plan.Stag
 	return err
 }
 
-// unordered returns git.ErrLostRace where somebody has frozen the environment or rejected the
-// commit since the state was read: the step was decided without knowing that. now are
-// the refs right before the write.
+// unordered returns git.ErrLostRace if somebody has frozen the environment or rejected the commit
+// since the state was read. The step was decided without this order. now are the refs right
+// before the write.
 func unordered(st *session.Stage, base tree.Revision, now map[string]git.Hash) error {
 	if ref := st.Environment.Repository.NewOrder(st.Policy.Name, string(base), now); ref != "" {
 		return fmt.Errorf("%w: %s is new", git.ErrLostRace, ref)
@@ -62,7 +62,7 @@ func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.St
 	if err := env.MoveTo(ctx, commit); err != nil {
 		return err
 	}
-	for _, other := range pu.state.Environments { // those in the same branch
+	for _, other := range pu.state.Environments { // the environments in the same branch
 		if other != env && other.Repository == env.Repository && other.Branch == env.Branch {
 			if err := errors.Join(other.MoveTo(ctx, commit), pu.records.Restore(ctx, other)); err != nil {
 				return err
@@ -77,7 +77,7 @@ func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.St
 	return err
 }
 
-// explainPush returns the error of a push, with what to do where a server does not take it.
+// explainPush returns the error of a push, with the steps to take if a server rejects it.
 func explainPush(st *session.Stage, err error) error {
 	if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
 		return &RefusedError{

@@ -45,8 +45,8 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 	return r, err
 }
 
-// reportHealth reports that a stage fails although its rollout succeeded, if another stage soaks what it
-// has, and that it is ok again.
+// reportHealth reports that a stage fails although its rollout succeeded, if another stage soaks
+// the same source. It also reports when the stage is ok again.
 func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported,
 	r *observe.Rollout) error {
 	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success, Description: "ok again"}
@@ -99,8 +99,8 @@ func (re *reporter) reportOutcome(ctx context.Context, st *session.Stage, deploy
 	return re.report(ctx, st, st.Environment.Repository.Statuses(), deployed, r.State, r.Reason)
 }
 
-// report writes a status of a commit. That of a GitOps commit is mirrored as a deployment,
-// where the forge has such a thing.
+// report writes a status of a commit. If the forge has deployments, report mirrors the status of
+// a GitOps commit as a deployment.
 func (re *reporter) report(ctx context.Context, st *session.Stage, l *ledger.Statuses,
 	commit git.Hash, state forge.State, text string) error {
 	if err := l.Report(ctx, commit,

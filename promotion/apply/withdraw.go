@@ -32,9 +32,10 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 	return status
 }
 
-// retractGates retracts the success of all gates of an open proposal while the stage may get
-// nothing, and says so in the text of its change request. Otherwise people, or the forge, would
-// merge a commit that was rejected or frozen since. A proposal that others have merged is removed.
+// retractGates retracts the success of all gates of an open proposal while the stage may not get
+// a commit. It also changes the text of the change request. Otherwise people, or the forge, would
+// merge a commit that was rejected or frozen since. It removes a proposal that others have
+// merged.
 func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
 	if st.Environment.Repository == nil ||
 		!slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
@@ -109,10 +110,9 @@ func warned(body, why string) string {
 	return strings.Join(slices.Insert(lines, at, warning+message.Markdown(why)+"\n"), "")
 }
 
-// reportGates reports the sum of the gates for the head of a stage's change request. If
-// they do not all pass, a requested merge of the forge is cancelled first. A forge knows
-// only its own rules, and some forges take a newer head for the one that they were asked
-// to merge.
+// reportGates reports the sum of the gates for the head of a stage's change request. If they do
+// not all pass, it first cancels a scheduled merge of the forge. A forge knows only its own
+// rules, and some forges merge a newer head instead of the requested one.
 func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git.Hash, status forge.Status) error {
 	r := st.Environment.Repository
 	if status.State != forge.Success {
@@ -131,7 +131,7 @@ func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git
 	return r.Statuses().Report(ctx, head, status)
 }
 
-// cancelMerge cancels what the forge was asked to merge for a stage.
+// cancelMerge cancels a scheduled merge of the forge for a stage.
 func (pr *proposer) cancelMerge(ctx context.Context, st *session.Stage) error {
 	open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
 	if err != nil || open == nil {
@@ -140,8 +140,8 @@ func (pr *proposer) cancelMerge(ctx context.Context, st *session.Stage) error {
 	return st.Environment.Repository.Forge.CancelMerge(ctx, open.Number)
 }
 
-// withdraw closes the change request of a stage that may get nothing any more, and removes
-// its branch. One that is only kept for now keeps its change request.
+// withdraw closes the change request of a stage that may not get a commit any more, and removes
+// its branch. If the stage is only blocked for now, it keeps its change request.
 func (pr *proposer) withdraw(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
 	if status == nil || status.State != plan.Current || st.Environment.Repository == nil || st.ProposalHead().IsZero() {
 		return nil

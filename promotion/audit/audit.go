@@ -22,7 +22,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// Auditor rebuilds what happened.
+// Auditor rebuilds the history of promotions.
 type Auditor struct {
 	state   *session.State
 	records *verify.Records
@@ -36,20 +36,20 @@ func New(state *session.State, records *verify.Records) *Auditor {
 
 // Event is something that happened to a ring of an environment.
 type Event struct {
-	// Time is by the forge's clock where it has statuses of the commit, and else by the
-	// commit.
+	// Time is the forge's time if the forge has statuses of the commit, and else the commit's
+	// time.
 	Time        time.Time `json:"time"`
 	Environment string    `json:"environment"` // "" for all of them
 	Ring        string    `json:"ring,omitempty"`
 	// promoted, configured, rolled back, held, released, merged against a gate, removed, changed,
-	// success, failure, failing, ok again, or what was ordered: frozen, thawed, rejected, readmitted,
+	// success, failure, failing, ok again, or an order: frozen, thawed, rejected, readmitted,
 	// aborted, resumed
 	What   string      `json:"what"`
 	Source tree.Source `json:"source"`
 	Commit string      `json:"commit,omitempty"` // of the GitOps repository
 	By     string      `json:"by,omitempty"`
 	Reason string      `json:"reason,omitempty"`
-	// Clock is as in records: tree.ClockSet where the clock of the run was set.
+	// Clock is as in records: tree.ClockSet if the clock of the run was set.
 	Clock string `json:"clock,omitempty"`
 	// Gates is the digest of the gates' answers that the commit has.
 	Gates string `json:"gates,omitempty"`
@@ -59,9 +59,9 @@ type Event struct {
 	Change *effect.Counts `json:"change,omitempty"`
 }
 
-// Audit rebuilds what happened to the environments of the request from a time on, from the
-// history of their branches, the statuses of their commits and the orders. Events are
-// sorted by time. The zero Time is for all.
+// Audit rebuilds the events of the environments of the request from a time on. It uses the
+// history of their branches, the statuses of their commits and the orders. Events are sorted by
+// time. The zero Time is for all events.
 func (au *Auditor) Audit(ctx context.Context, since time.Time) ([]Event, error) {
 	var out []Event
 	for _, st := range au.state.Requested() {
@@ -363,8 +363,8 @@ var ordered = map[string]string{
 	"abort": "aborted", "resume": "resumed",
 }
 
-// orders returns the orders about the environments of the request, by the log of each
-// repository and, of orders that somebody wrote by hand, by those that stand.
+// orders returns the orders about the environments of the request, from the log of each
+// repository. It also returns orders in force that somebody wrote by hand, which the log lacks.
 func (au *Auditor) orders(ctx context.Context) ([]Event, error) {
 	var out []Event
 	of := map[*session.Repository]bool{}

@@ -23,8 +23,8 @@ type step struct {
 	event int
 }
 
-// MostCounted is of how many commits of a branch, the newest, an audit says what they change on
-// clusters: that reads the records of all folders that they change.
+// MostCounted is the number of commits of a branch, the newest, for which an audit counts the
+// changes on clusters. Counting reads the records of all folders that the commits change.
 const MostCounted = 1000
 
 // stepsAtOnce is of how many commits records are fetched in one request.
@@ -72,8 +72,8 @@ func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []
 	return nil
 }
 
-// counts returns the counts of a step; nil if they are unknown, as when a person edited files
-// beside the record.
+// counts returns the counts of a step. It returns nil if they are unknown, for example because a
+// person edited files and not the record.
 func (e *effects) counts(ctx context.Context, s changes.Step) (*effect.Counts, error) {
 	if s.Before.RecordID == s.Now.RecordID {
 		return nil, nil

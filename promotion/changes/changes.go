@@ -62,7 +62,7 @@ func eachOf(ctx context.Context, env *session.Environment, most int, f func(tabl
 			return err
 		}
 		if e == nil {
-			continue // it is not known what changed
+			continue // the changes are not known
 		}
 		c := comparison{env: env, now: now, number: i, was: entries(before.Record),
 			is: entries(now.Record), read: map[tree.ID]map[string]*tree.AssignmentRecord{}}
@@ -214,8 +214,8 @@ func (c *comparison) assignment(of tree.ClusterTypeEntry, a *effect.Assignment) 
 	return c.assignments(of)[a.DeploymentTarget]
 }
 
-// assignments returns the assignments of a folder by deployment target: none for the zero
-// entry, and where the folder's record is not as kalypso writes it.
+// assignments returns the assignments of a folder by deployment target. It returns none for the
+// zero entry, and if the folder's record is not in kalypso's form.
 func (c *comparison) assignments(of tree.ClusterTypeEntry) map[string]*tree.AssignmentRecord {
 	if out, known := c.read[of.Record]; known || of.Record == "" {
 		return out

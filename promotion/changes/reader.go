@@ -16,14 +16,14 @@ import (
 // Step is a commit of an environment's branch, and the one before it, or the zero Past.
 type Step struct{ Before, Now session.Past }
 
-// isKnown reports whether the records of both commits are known. The first commit of a
-// history that goes on before it has nothing to compare with.
+// isKnown reports whether the records of both commits are known. If a history starts with a
+// commit that has parents, that commit cannot be compared.
 func (s *Step) isKnown() bool {
 	return !unreadable(s.Before) && !unreadable(s.Now) && !(s.Before.ID.IsZero() && len(s.Now.Parents) > 0)
 }
 
-// Reader computes what commits of an environment's branch change on clusters: best one after
-// the other, since each record of a folder is then read once. It is for one goroutine.
+// Reader computes the changes of an environment's commits on clusters. Read commits in their
+// order, because each record of a folder is then read only once. It is for one goroutine.
 type Reader struct {
 	env     *session.Environment
 	effects effect.Reader

@@ -20,8 +20,8 @@ import (
 )
 
 // Forge is one repository on a forge. Any number of goroutines may use it. If a server requests a
-// retry, each method repeats its request within bounds. Every write is idempotent: a lost
-// response and another call change nothing.
+// retry, each method repeats its request within bounds. Every write is idempotent: after a lost
+// response, another call does not change anything.
 //
 // If an error can be classified, it is an *AuthError, an *UnavailableError, git.ErrLostRace,
 // ErrUnsupported or ErrUnknownCommit.
@@ -48,28 +48,27 @@ type Forge interface {
 	CloseChange(ctx context.Context, number int, comment string) error
 	// Comment adds a comment, unless the newest one of the viewer has the same text.
 	Comment(ctx context.Context, number int, text string) error
-	// Merge merges a change request whose head is the commit, or lets the forge do so once
-	// its own rules allow it. The error is git.ErrLostRace where the head is another
-	// commit.
+	// Merge merges a change request whose head is the commit, or lets the forge do so when its own
+	// rules allow it. It returns git.ErrLostRace if the head is another commit.
 	Merge(ctx context.Context, number int, head git.Hash, o MergeOptions) (MergeState, error)
-	// CancelMerge cancels a merge that the forge has scheduled, whatever its head is. It does
-	// nothing if no merge is scheduled.
+	// CancelMerge cancels a merge that the forge has scheduled, whatever its head is. If no merge
+	// is scheduled, it returns nil.
 	CancelMerge(ctx context.Context, number int) error
 	// Reviews returns the newest review of each reviewer of a change request, sorted by
 	// reviewer, without dismissed ones.
 	Reviews(ctx context.Context, number int) (*Reviews, error)
 
-	// Statuses returns all statuses of some commits, by commit, oldest first: commit
-	// statuses and, where there are some, check runs. Commits that the forge does not know
-	// have none.
+	// Statuses returns all statuses of some commits, by commit, oldest first. They include commit
+	// statuses and check runs, if the forge has them. Commits that the forge does not know have no
+	// statuses.
 	Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]Status, error)
-	// SetStatus sets a status of a commit. It writes nothing where the newest status of the
-	// viewer with that name has the same state and description. The error is an
-	// ErrUnknownCommit where the forge says that it has no such commit.
+	// SetStatus sets a status of a commit. It writes nothing if the viewer's newest status with
+	// that name has the same state and description. It returns an ErrUnknownCommit if the forge
+	// reports that it has no such commit.
 	SetStatus(ctx context.Context, commit git.Hash, s Status) error
-	// Deploy records a deployment for the forge's own pages. It writes nothing where the
-	// newest one of the environment is the same. The error is an ErrUnsupported where the
-	// forge has no deployments.
+	// Deploy records a deployment for the forge's own pages. It writes nothing if the newest
+	// deployment of the environment is the same. It returns an ErrUnsupported if the forge has no
+	// deployments.
 	Deploy(ctx context.Context, d Deployment) error
 }
 
@@ -78,8 +77,9 @@ type Commenter interface {
 	// ChangeOf returns the merged change request that added a commit to a branch. It returns nil
 	// if no change request did.
 	ChangeOf(ctx context.Context, commit git.Hash, base string) (*Change, error)
-	// SaveComment makes the viewer's first comment that begins with a mark have a text, which
-	// begins with it, too, or adds it. It writes nothing where the comment has the text.
+	// SaveComment sets the text of the viewer's first comment that begins with a mark, or adds a
+	// comment. The text must begin with the mark, too. SaveComment writes nothing if the comment
+	// has the text already.
 	SaveComment(ctx context.Context, number int, mark, text string) error
 }
 
@@ -131,8 +131,7 @@ type MergeOptions struct {
 	Method  string
 	Title   string
 	Message string // with the trailers
-	// WhenAllowed lets the forge merge by itself once its rules allow it, where it supports
-	// that.
+	// WhenAllowed lets the forge merge by itself when its rules allow it, if it supports that.
 	WhenAllowed bool
 }
 
@@ -151,12 +150,12 @@ const (
 // Reviews are the reviews of a change request.
 type Reviews struct {
 	Reviews []Review
-	// Required reports whether the forge's own rules, of protected branches and code
-	// owners, are satisfied; Unknown where it does not report that.
+	// Required reports whether the forge's own rules, of protected branches and code owners, are
+	// satisfied. It is Unknown if the forge does not report that.
 	Required Requirement
 }
 
-// Requirement is whether the forge's rules are satisfied.
+// Requirement is the result of the forge's rules for reviews.
 type Requirement string
 
 // Whether a forge's rules for reviews are satisfied.
@@ -236,7 +235,7 @@ var ErrUnsupported = errors.New("the forge does not support it")
 // ErrUnknownCommit is that a forge has no such commit, or has it no more.
 var ErrUnknownCommit = errors.New("the forge does not have the commit")
 
-// AuthError is that a forge wants other credentials, or more permissions.
+// AuthError is the error if a forge requires other credentials, or more permissions.
 type AuthError struct {
 	Host    string
 	Problem string // the operation, and the answer of the forge
@@ -248,7 +247,7 @@ func (e *AuthError) Error() string { return fmt.Sprintf("%s: %s", e.Host, e.Prob
 // UnavailableError is that a forge does not answer, or not again before some time.
 type UnavailableError struct {
 	Host  string
-	Until time.Time // the zero Time where the forge does not report it
+	Until time.Time // the zero Time if the forge does not report it
 	Err   error
 }
 

@@ -12,10 +12,10 @@ type answer struct {
 	State
 	reason       string
 	since, until time.Time
-	// never says that a blocked answer stays so, whatever people do except to skip the gate: the
+	// never is true if a blocked answer stays blocked unless people skip the gate, because the
 	// commit left too early.
 	never bool
-	// fails says that a pending answer waits for the end of a failure.
+	// fails is true if a pending answer waits for the end of a failure.
 	fails bool
 }
 
@@ -50,8 +50,7 @@ func all(parts []answer) answer {
 	return whole
 }
 
-// some returns the answer where one part is enough: the first that passed, or what there
-// is to wait for.
+// some returns the answer if one part is enough: the first that passed, or the reasons to wait.
 func some(parts []answer) answer {
 	whole := answer{State: Blocked, fails: true,
 		never: !slices.ContainsFunc(parts, func(a answer) bool { return !a.never })}
@@ -103,8 +102,8 @@ func utc(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// Reason returns why a commit cannot go on, in one line: the first gate that is blocked,
-// or else the first that is pending.
+// Reason returns the reason why a commit cannot advance, in one line. It is about the first
+// blocked gate, or else the first pending gate.
 func Reason(verdicts []Verdict) string {
 	for _, state := range []State{Blocked, Pending} {
 		for _, v := range verdicts {

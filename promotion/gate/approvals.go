@@ -80,9 +80,9 @@ type tally struct {
 	newest             time.Time
 }
 
-// count counts the approvals of the present head, by those who may, each of them
-// once. Approvals without a commit are of the present head if all are without:
-// the forge does not say then.
+// count counts the approvals of the present head by people who may approve. Each person counts
+// once. If no approval has a commit, the forge does not report commits. Then all approvals count
+// for the present head.
 func count(g *model.ApprovalsGate, f ChangeFacts) tally {
 	t := tally{counted: map[string]bool{}}
 	says := slices.ContainsFunc(f.Reviews.Reviews, func(r forge.Review) bool { return r.Commit != git.Hash{} })

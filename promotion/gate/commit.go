@@ -22,8 +22,8 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	return skip(p, s, vs)
 }
 
-// rejected returns the verdict of an order never to take the commit, or to call it off, and of
-// orders never to take a commit that comes with it.
+// rejected returns the verdict of an order to reject the commit, or to cancel it, and of orders
+// to reject commits that it contains.
 func rejected(_ Policy, f CommitFacts) []Verdict {
 	order, id := cmp.Or(f.Rejected, f.Aborted), git.Short(f.Commit)
 	if order == nil {
@@ -36,7 +36,7 @@ func rejected(_ Policy, f CommitFacts) []Verdict {
 	return []Verdict{{State: Blocked, Reason: reason, Since: order.At.UTC()}}
 }
 
-// contains returns the verdict of orders against commits that come with the commit.
+// contains returns the verdict of orders against commits that the commit contains.
 func contains(f CommitFacts) []Verdict {
 	if len(f.Contains) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func ordered(what string, order *Freeze, now time.Time) []Verdict {
 	return []Verdict{v}
 }
 
-// why returns who gave the order, when, and for what reason.
+// why returns the author of the order, its time, and its reason.
 func (f *Freeze) why() string {
 	var why string
 	if f.By != "" {

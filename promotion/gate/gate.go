@@ -1,7 +1,7 @@
-// Package gate answers whether a commit may go on: one evaluation for plan, apply and
-// status. In come the policy of an environment, or of a ring of it, and facts that
-// others have gathered; out comes a Verdict for every gate. It reads no clock, no
-// network and no repository, except what Facts carry functions for.
+// Package gate decides whether a commit may advance, with one evaluation for plan, apply and
+// status. The inputs are the policy of an environment, or of a ring of it, and facts that others
+// have gathered. The result is a Verdict for every gate. The package reads no clock, no network
+// and no repository, except through the functions in the facts.
 //
 // Unknown facts are pending, and never passed.
 package gate
@@ -34,19 +34,19 @@ const (
 // Verdict is a gate's answer.
 type Verdict struct {
 	Gate  string `json:"gate"`           // the name of its Kind, or Advance
-	Name  string `json:"name,omitempty"` // which one, where there can be several of a kind
+	Name  string `json:"name,omitempty"` // which one, if there can be several of a kind
 	State `json:"state"`
 	// Reason is one line for people: the present state, and the wanted one.
 	Reason string `json:"reason"`
-	// Since is when the cause of the answer began, and Until when a pending gate passes, or
-	// asks again; the zero Time if that is not known.
+	// Since is the beginning of the cause of the answer. Until is the time when a pending gate
+	// passes, or should be evaluated again. Each is the zero Time if it is not known.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Never says that a blocked gate will not pass, whatever people do except to skip it.
+	// Never is true if a blocked gate will not pass unless people skip it.
 	Never bool `json:"-"`
-	// Fails says that a pending gate waits for the end of a failure.
+	// Fails is true if a pending gate waits for the end of a failure.
 	Fails bool `json:"-"`
-	// Skipped is why the gate was passed over by --skip-gate: its State is Passed then.
+	// Skipped is the reason for skipping the gate with --skip-gate; its State is Passed then.
 	Skipped string `json:"skipped,omitempty"`
 }
 
@@ -67,11 +67,12 @@ func Overall(vs []Verdict) State {
 
 // Stay is the time of a base commit in a ring of an environment.
 type Stay struct {
-	Environment, Ring string // Ring is "" if the environment has none
-	// Held says that the history of the environment's tree has the commit, and only that
-	// proves that it was there.
+	Environment, Ring string // Ring is "" if the environment has no rings
+	// Held is true if the history of the environment's tree has the commit. Only that proves that
+	// the commit was there.
 	Held bool
-	// Missed says that the ring never had the commit and has a newer one, so that it will not come.
+	// Missed is true if the ring never had the commit and has a newer one, so that it will not
+	// enter.
 	Missed bool
 	// Entered is when the commit's rollout there was first reported, and Left when the ring
 	// got another commit; Left is the zero Time while it is there.
@@ -85,12 +86,13 @@ type Stay struct {
 	Reason string
 	// Failing describes the failures there since FailingSince. They started after the rollout
 	// succeeded, or existed when the commit left. It is "" if nothing fails. OKSince is the time
-	// since which there are no failures any more; zero if there never were any.
+	// since which there are no failures any more. It is zero if there never was a failure.
 	Failing      string
 	FailingSince time.Time
 	OKSince      time.Time
-	// As is the source that brought the commit's files there first; the zero Source if the commit did.
-	// Reports of the rollout since then count. Came is when the commit itself came then.
+	// As is the source that brought the commit's files there first; the zero Source if the commit
+	// did. Reports of the rollout since then count. Came is the time when the commit itself
+	// arrived.
 	As   tree.Source
 	Came time.Time
 }
@@ -103,11 +105,12 @@ type Policy struct {
 	After []string
 	Rings bool // After are rings
 	Any   bool
-	// OwnAtOnce says that own files of the environment do not soak in After.
+	// OwnAtOnce is true if own files of the environment do not soak in After.
 	OwnAtOnce bool
-	// Gates are the gates of the environment and then those of the ring, none or both.
+	// Gates are the gates of the environment and then the gates of the ring. Either may be
+	// missing.
 	Gates []model.Gates
-	// AllowErrors and AllowKept let a change go on that has such.
+	// AllowErrors and AllowKept allow a change with errors or kept folders.
 	AllowErrors, AllowKept bool
 	Skippable              []string
 }
@@ -118,7 +121,7 @@ type Freeze struct {
 	At, Until  time.Time // Until is zero for ever
 }
 
-// Rejection is an order against a commit that comes with a candidate.
+// Rejection is an order against a commit that a candidate contains.
 type Rejection struct {
 	Commit git.Hash
 	Freeze
@@ -133,7 +136,7 @@ type Skip struct {
 	By        string
 }
 
-// IsZero reports whether nothing is passed over.
+// IsZero reports whether no gate is passed over.
 func (s Skip) IsZero() bool { return len(s.Gates) == 0 && !s.OwnAtOnce }
 
 // CommitFacts are the facts about a base commit as a candidate for a ring, before
@@ -141,11 +144,11 @@ func (s Skip) IsZero() bool { return len(s.Gates) == 0 && !s.OwnAtOnce }
 type CommitFacts struct {
 	Now    time.Time
 	Commit git.Hash
-	// Reachable says that the commit is in the history of the platform's branch.
+	// Reachable is true if the commit is in the history of the platform's branch.
 	Reachable bool
-	Rejected  *Freeze // the order never to take it, or nil
+	Rejected  *Freeze // the order to reject it, or nil
 	Aborted   *Freeze // the order that called it off, or nil
-	// Contains are the orders against other commits that come with it.
+	// Contains are the orders against other commits that it contains.
 	Contains []Rejection
 	// Named is the person who promotes the commit by name in spite of orders against its contents,
 	// with the reason, or "".
@@ -155,18 +158,18 @@ type CommitFacts struct {
 	// Stays are the stays of the commit in the rings of After and of the environments that
 	// soak gates name. An environment with rings has one for each of them.
 	Stays []Stay
-	// Statuses are the statuses of the commit, oldest first; StatusesKnown is false if the
-	// forge could not be asked.
+	// Statuses are the statuses of the commit, oldest first. StatusesKnown is false if the forge
+	// did not answer.
 	Statuses      []forge.Status
 	StatusesKnown bool
-	// EnvironmentOnly says that the ring has the base commit already and gets only the
-	// environment's own files again. Then only rings in After are asked, and soak gates for
-	// them.
+	// EnvironmentOnly is true if the ring has the base commit already and gets only the
+	// environment's own files again. Then only rings in After count, and soak gates about them.
 	EnvironmentOnly bool
-	// Inherits says that the commit soaks since its files are in a stay, although it came later with them:
-	// it changes nothing else.
+	// Inherits is true if the commit soaks since its files are in a stay, although the commit
+	// itself arrived later. It must not change anything else.
 	Inherits bool
-	// AtOnce is why own files need not be in the rings of After before; "" if they must.
+	// AtOnce is the reason why own files need not be in the rings of After before; "" if they
+	// must.
 	AtOnce string
 }
 
@@ -177,8 +180,8 @@ type Change struct {
 	Ring        string   `json:"ring,omitempty"`
 	Base        git.Hash `json:"base"`
 	Own         git.Hash `json:"own"` // the environment's own commit
-	// Counts are all pairs that differ. Removed, Added and Changed describe them, those alike
-	// together, and name the first mostNamed clusters; Assignments are their ids.
+	// Counts are all pairs that differ. Removed, Added and Changed describe them, with equal pairs
+	// together, and name the first mostNamed clusters. Assignments are their ids.
 	Counts      compare.Total   `json:"counts"`
 	Removed     []compare.Entry `json:"removed"`
 	Added       []compare.Entry `json:"added"`
@@ -253,10 +256,10 @@ type ChangeFacts struct {
 	Reviews *forge.Reviews
 	Head    git.Hash
 	Author  string
-	// NoReviews is why nobody can approve, such as that the branch is written to directly;
-	// "" if somebody can.
+	// NoReviews is the reason why nobody can approve, such as a branch that is written to
+	// directly. It is "" if somebody can approve.
 	NoReviews string
-	// OwnFiles says that the change brings other own files of the environment.
+	// OwnFiles is true if the change has other own files of the environment.
 	OwnFiles bool
 	// Post sends JSON to a URL and returns the answer's body. It is bounded in time and
 	// size.

@@ -27,7 +27,7 @@ func at(text string) time.Time {
 	return t
 }
 
-// facts are the facts of a commit that nothing is known against.
+// facts returns the facts of a commit without any objections.
 func facts(stays ...Stay) CommitFacts {
 	return CommitFacts{Now: now, Commit: commit, Reachable: true, StatusesKnown: true, Stays: stays}
 }

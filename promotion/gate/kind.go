@@ -30,7 +30,7 @@ const (
 	Nobody  Permission = iota + 1 // it is an order or a fact
 	Anybody                       // if the policy's skippable has the gate
 
-	Holds    Effect = iota + 1 // the stage is held, whatever the candidate
+	Holds    Effect = iota + 1 // the stage is held for any candidate
 	Waits                      // nothing is proposed
 	Proposes                   // a change request is opened, for people to see the change
 

@@ -36,8 +36,8 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 }
 
-// Every gate of the model is evaluated by the row with its name. rollout is not a gate of the
-// commit that comes, but says when others count as passed in after.
+// Every gate of the model is evaluated by the row with its name. rollout is not a gate of the new
+// commit, but determines when the stages in after count as passed.
 func TestModelIsInTable(t *testing.T) {
 	for i := range reflect.TypeFor[model.Gates]().NumField() {
 		name := strings.TrimPrefix(strings.ToLower(reflect.TypeFor[model.Gates]().Field(i).Name), "own")
@@ -82,7 +82,7 @@ func TestSchemaIsInTable(t *testing.T) {
 	}
 }
 
-// TestChangeFields compares the fields that policies may constrain with those that exist.
+// TestChangeFields compares the fields that policies may constrain with the fields that exist.
 func TestChangeFields(t *testing.T) {
 	var fields []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Change]()) {

@@ -31,8 +31,8 @@ func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 
 const unplanned = "the change is not planned yet"
 
-// failures returns the verdict on assignments with errors. If there is no change yet, it says so
-// for kept and removals as well.
+// failures returns the verdict on assignments with errors. If there is no change yet, its verdict
+// also covers kept and removals.
 func failures(_ context.Context, p Policy, f ChangeFacts) []Verdict {
 	if f.Change == nil {
 		return []Verdict{{State: Pending, Reason: unplanned}}
@@ -48,7 +48,7 @@ func kept(_ context.Context, p Policy, f ChangeFacts) []Verdict {
 	return tolerated(model.GateKept, "folder", "kept from before", f.Change.Kept, p.AllowKept)
 }
 
-// tolerated returns the verdict on what a change may have only if the policy allows it.
+// tolerated returns the verdict on a property of a change that the policy must allow.
 func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	if count > 1 {
 		what += "s"
@@ -158,8 +158,8 @@ func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document jso
 	return answer{State: Blocked, reason: reason}
 }
 
-// MarshalJSON writes commits in hexadecimal, and lists and counts where they are
-// empty as well, so that constraints and services find them.
+// MarshalJSON writes commits in hexadecimal. It also writes empty lists and counts, so that
+// constraints and services find them.
 func (c Change) MarshalJSON() ([]byte, error) {
 	for _, l := range []*[]string{&c.Assignments.Added, &c.Assignments.Changed, &c.Assignments.Removed,
 		&c.ClusterTypes, &c.Emptied} {

@@ -190,8 +190,8 @@ func TestService(t *testing.T) {
 	})
 }
 
-// Whatever a service answers, the verdict is one line within bounds, and JSON; what
-// passes is an object that says so in just one place.
+// For any answer of a service, the verdict is one line within bounds, and JSON. An answer passes
+// only if it is an object with the status in just one place.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"passed"}`, `{"status":"pending","reason":"x","until":"2026-11-21T09:00:00Z"}`, `{"status":"blocked","status":"passed"}`,

@@ -99,7 +99,7 @@ func (d dice) facts() CommitFacts {
 // policy and the facts.
 func kinds(t *testing.T, p Policy, f CommitFacts, vs []Verdict) {
 	statuses, soaks, windowed := 0, 0, false
-	said := !f.EnvironmentOnly || p.Ring != "" // a ring says which gates are not asked
+	said := !f.EnvironmentOnly || p.Ring != "" // a ring reports which gates do not apply
 	for _, g := range p.Gates {
 		if said {
 			statuses += len(g.Status)
@@ -152,7 +152,7 @@ func TestCommitProperties(t *testing.T) {
 			}
 		}
 
-		// Whatever comes in another order.
+		// Then the same facts in another order.
 		g := f
 		g.Stays, g.Statuses = slices.Clone(f.Stays), slices.Clone(f.Statuses)
 		d.Shuffle(len(g.Stays), func(i, j int) { g.Stays[i], g.Stays[j] = g.Stays[j], g.Stays[i] })

@@ -23,8 +23,9 @@ func services(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 	return vs
 }
 
-// service asks a service for its answer. No answer, and none that can be read, is
-// pending. The service's URL is not part of the reason, as it may have a token in it.
+// service sends the change to a service and returns its answer. If there is no answer, or an
+// unreadable one, the result is pending. The service's URL is not part of the reason, as it may
+// have a token in it.
 func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json.RawMessage) answer {
 	if f.Post == nil {
 		return answer{State: Pending, reason: g.Name + " cannot be asked from here"}

@@ -51,8 +51,8 @@ func (p Policy) lets() string {
 	return "the policy of " + p.Environment + " lets only " + strings.Join(slices.Compact(may), ", ") + " be passed over"
 }
 
-// skip passes over the gates that it may, where they have not passed by themselves, and
-// adds to the others why it does not.
+// skip passes over the gates that it may skip, unless they have passed by themselves. To the
+// other gates, it adds the reason why it does not skip them.
 func skip(p Policy, s Skip, vs []Verdict) []Verdict {
 	reason := printable(s.Reason)
 	for i := range vs {

@@ -92,7 +92,7 @@ func rank(s forge.State) int {
 	return slices.Index([]forge.State{forge.Pending, forge.Success, forge.Failure}, s)
 }
 
-// matches reports whether a name matches a pattern, in which * stands for any text.
+// matches reports whether a name matches a pattern, in which * matches any text.
 func matches(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -114,7 +114,7 @@ func matches(pattern, name string) bool {
 	return strings.HasSuffix(name, tail)
 }
 
-// word returns the answer of one status.
+// word returns the answer for one status.
 func word(s forge.Status) answer {
 	a := answer{State: Pending, since: s.At, reason: printable(s.Name) + " is " + string(forge.Pending)}
 	switch s.State {
@@ -129,8 +129,8 @@ func word(s forge.Status) answer {
 	return a
 }
 
-// byOthers returns that only those have set a status who do not count; "" if that is
-// not so.
+// byOthers returns a message if only authors that do not count have set a status. It returns ""
+// otherwise.
 func byOthers(said []forge.Status, wanted []string) string {
 	s := said[0]
 	if i := slices.IndexFunc(said, func(s forge.Status) bool { return s.State == forge.Success }); i >= 0 {

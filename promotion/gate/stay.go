@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// after reports whether the commit has passed what comes before: it was there, and its
-// rollout has succeeded.
+// after reports whether the commit has passed the stages before: it was there, and its rollout
+// has succeeded.
 func after(p Policy, f CommitFacts) []Verdict {
 	switch {
 	case len(p.After) == 0:
@@ -27,8 +27,7 @@ func after(p Policy, f CommitFacts) []Verdict {
 	return []Verdict{each(p, f, rolledOut).verdict("")}
 }
 
-// soaks says, for each soak gate, whether the commit has run long enough where it
-// has to.
+// soaks reports, for each soak gate, whether the commit has run long enough in the gate's stages.
 func soaks(p Policy, f CommitFacts) []Verdict {
 	var vs []Verdict
 	for _, g := range p.Gates {
@@ -49,8 +48,8 @@ func soaks(p Policy, f CommitFacts) []Verdict {
 // verdicts about only own files.
 const OwnFiles = "own files"
 
-// notAsked returns the verdict of a gate that does not apply. Environments without rings have none:
-// all of their gates about other environments do not apply.
+// notAsked returns the verdict of a gate that does not apply. It returns no verdict for
+// environments without rings, because all of their gates about other environments do not apply.
 func (p Policy) notAsked(name, why string) []Verdict {
 	if p.Ring == "" {
 		return nil
@@ -81,7 +80,7 @@ func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 	return each(p, f, ran)
 }
 
-// each asks all stages before, or one of them if that is enough.
+// each evaluates all stages before, or stops at one of them if that is enough.
 func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
 	var parts []answer
 	for _, name := range p.After {
@@ -103,7 +102,7 @@ func each(p Policy, f CommitFacts, ask func(Stay) answer) answer {
 	return whole
 }
 
-// everywhere asks all rings of an environment, or the named one. If a ring has two stays,
+// everywhere evaluates all rings of an environment, or the named one. If a ring has two stays,
 // both have to pass.
 func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) answer {
 	var here []Stay
@@ -166,8 +165,7 @@ func rolledOut(s Stay) answer {
 	return a
 }
 
-// as names the base commit that came first with the files of a stay; "" if this one
-// did.
+// as names the base commit that first had the files of a stay. It returns "" if this commit did.
 func (s *Stay) as() string {
 	if s.As == (tree.Source{}) {
 		return ""

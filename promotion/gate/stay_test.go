@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// ran is a stay whose rollout succeeded some time ago, and that goes on.
+// ran returns a stay whose rollout succeeded some time ago, and that continues.
 func ran(environment, ring string, since time.Duration) Stay {
 	return Stay{
 		Environment: environment, Ring: ring, Held: true, Entered: ago(since + time.Hour),
@@ -24,7 +24,7 @@ func left(s Stay, before time.Duration) Stay {
 	return s
 }
 
-// said is a stay with a different newest report.
+// said returns a stay with a different newest report.
 func said(s Stay, state forge.State, reason string) Stay {
 	s.State, s.Reason = state, reason
 	return s
@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// A soak gate without an environment asks the environments that the policy is after.
+// A soak gate without an environment is about the environments that the policy is after.
 func TestSoakInAfter(t *testing.T) {
 	qa, perf := ran("qa", "", time.Hour), ran("perf", "", 2*time.Hour)
 	g := model.Gates{Soak: &model.SoakGate{For: 90 * time.Minute}}

@@ -46,7 +46,7 @@ func Span(d time.Duration) string {
 	return text
 }
 
-// elapsed returns a time span for one that goes on: no seconds once it has minutes.
+// elapsed returns the text of an ongoing time span. It has no seconds after the first minute.
 func elapsed(d time.Duration) string {
 	if d >= time.Minute {
 		d = d.Truncate(time.Minute)

@@ -9,15 +9,15 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/window"
 )
 
-// opening is a window of the policy that can be asked.
+// opening is a window of the policy that could be parsed.
 type opening struct {
 	model.Window
 	Parsed window.Window
 }
 
-// windows reports whether commits may come at a time: it has to be within none that
-// denies and, for each gate that has others, within one of them. So the windows of a
-// ring narrow those of its environment.
+// windows reports whether commits may enter at a time. No window that denies may contain the
+// time. For each gate with other windows, one of them must contain it. So the windows of a ring
+// narrow the windows of its environment.
 func windows(p Policy, f CommitFacts) []Verdict {
 	var deny []opening
 	var allow [][]opening // by gate
@@ -67,7 +67,8 @@ func within(deny []opening, allow [][]opening, now time.Time) answer {
 	return answer{State: Passed, reason: "outside of " + list(descriptions(deny), " and ")}
 }
 
-// closed returns the answer where no commit may come now: when it may, if ever.
+// closed returns the answer if no commit may enter now, with the time when commits may enter, if
+// ever.
 func closed(why string, since time.Time, deny []opening, allow [][]opening, now time.Time) answer {
 	until, state := opens(deny, allow, now)
 	a := answer{State: state, since: since, until: until}

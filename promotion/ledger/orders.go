@@ -32,7 +32,7 @@ const (
 	ordersLog  = "log"
 )
 
-// IsOrder reports whether a ref is an order that stands.
+// IsOrder reports whether a ref is an order in force.
 func IsOrder(ref string) bool {
 	log := ref == ordersRefs+ordersLog || ref == ordersTags+ordersLog
 	return !log && (strings.HasPrefix(ref, ordersRefs) || strings.HasPrefix(ref, ordersTags))
@@ -86,8 +86,8 @@ func (o *Order) Candidate() (environment, ring string, commit git.Hash) {
 	return environment, ring, tree.Revision(id).Hash()
 }
 
-// OrdersOf reads the orders about an environment. An order that cannot be read counts:
-// somebody meant something by it.
+// OrdersOf reads the orders about an environment. An order that cannot be read counts, because
+// somebody intended it.
 func (r *Repository) OrdersOf(ctx context.Context, environment string) (*Orders, error) {
 	out := &Orders{Aborted: map[string]map[git.Hash]*Order{}, Rejected: map[git.Hash]*Order{}}
 	all, err := r.Orders(ctx)
@@ -114,7 +114,7 @@ func (r *Repository) OrdersOf(ctx context.Context, environment string) (*Orders,
 	return out, nil
 }
 
-// Orders returns all orders that stand, in no order. They are read once.
+// Orders returns all orders in force, in no order. They are read once.
 func (r *Repository) Orders(ctx context.Context) ([]*Order, error) {
 	if r.ordered != nil {
 		return r.ordered, nil
@@ -147,7 +147,7 @@ func (r *Repository) Orders(ctx context.Context) ([]*Order, error) {
 	return r.ordered, nil
 }
 
-// rename lets an order about an environment that was renamed be about what it is now.
+// rename changes an order about a renamed environment to its present name.
 func (o *Order) rename(names Names) {
 	if o.Kind != "reject" && o.Kind != "readmit" { // which are about commits
 		o.About = names.of(o.About, "./")

@@ -70,7 +70,7 @@ func (r *Repository) WithoutFiles(by Author, text string, after git.Hash) (id gi
 	return id, Packs(pack), err
 }
 
-// Packs returns the files of a finished pack; none where it has no objects.
+// Packs returns the files of a finished pack. A pack without objects has no files.
 func Packs(pack *git.PackWriter) []string {
 	if pack.Path() == "" {
 		return nil
@@ -78,8 +78,8 @@ func Packs(pack *git.PackWriter) []string {
 	return []string{pack.Path()}
 }
 
-// Notes is a repository as package plain takes it, which keeps statuses and approvals in
-// git notes and tags. It is for one goroutine.
+// Notes is a repository in the form for package plain, which keeps statuses and approvals in git
+// notes and tags. It is for one goroutine.
 type Notes struct {
 	of *Repository
 	// refs are the refs at the time of opening, with later pushes by this process; nil after a
@@ -90,7 +90,7 @@ type Notes struct {
 // NewNotes returns the notes of a repository.
 func NewNotes(r *Repository) *Notes { return &Notes{of: r, refs: maps.Clone(r.Refs)} }
 
-// HydratorNotes are the notes in which GitOps Promoter finds what a tree was made of.
+// HydratorNotes are the notes in which GitOps Promoter finds the source of a tree.
 const HydratorNotes = "refs/notes/hydrator.metadata"
 
 const (
@@ -118,7 +118,7 @@ func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 			others = append(others, id)
 		}
 	}
-	// All of the history is needed, as it has who wrote what.
+	// All of the history is needed, as it has the author of each line.
 	if len(statuses) > 0 {
 		if err := n.of.Remote.FetchFiles(ctx, statuses, MostDepth); err != nil {
 			if errors.Is(err, git.ErrLostRace) {

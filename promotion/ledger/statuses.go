@@ -151,11 +151,11 @@ func (l *Statuses) HealthOver(runs [][]git.Hash, id string, by []string) (h Heal
 	return h
 }
 
-// CourseOf returns the course of a commit in a stage, by its statuses; false if none is
-// about it. Success is latched: only another stay of the commit ends it, which begins with
-// a pending status with a description of its own, as that names the GitOps commit. A
-// pending status with an earlier description is one of a runner that was late. Statuses of
-// others than those who may report are ignored; by is empty for everybody.
+// CourseOf returns the course of a commit in a stage, by its statuses. It returns false if no
+// status is about it. Success is latched. Only another stay of the commit ends it, which begins
+// with a pending status with a new description, as the description names the GitOps commit. A
+// pending status with an earlier description comes from a late runner. CourseOf ignores statuses
+// of other authors than by; by is empty for any author.
 func CourseOf(statuses []forge.Status, id string, by []string) (Course, bool) {
 	var c Course
 	found := false

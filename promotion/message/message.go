@@ -1,5 +1,5 @@
-// Package message reads and writes texts of commits and change requests: first lines,
-// trailers, and texts of others that are to mean nothing.
+// Package message reads and writes texts of commits and change requests: first lines, trailers,
+// and sanitized texts of others.
 package message
 
 import (
@@ -23,7 +23,7 @@ const (
 	SkipTrailer     = "Kalypso-Skip-Gates"        // the gates that were passed over
 	NamedTrailer    = "Kalypso-Named"             // the base commit, if it was promoted by name
 	EndsTrailer     = "Kalypso-Ends-Hold"         // who set the hold that it ends, and why
-	RejectedTrailer = "Kalypso-Contains-Rejected" // rejected commits that come with it
+	RejectedTrailer = "Kalypso-Contains-Rejected" // rejected commits that it contains
 )
 
 // Trailer returns the value of a trailer of a commit's message, or "".
@@ -78,7 +78,7 @@ func Count(n int, what string) string {
 // neither people nor other requests, and is not HTML. It can be used in a cell of a table.
 func Markdown(text string) string { return plainly.Replace(terminal.Line(text)) }
 
-// plainly escapes Markdown, and breaks what forges make links of and notify people about.
+// plainly escapes Markdown, and breaks texts that forges turn into links or notifications.
 var plainly = strings.NewReplacer(
 	"\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "|", "\\|", "~", "\\~",
 	"<", "&lt;", ">", "&gt;",

@@ -28,18 +28,18 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// Observer finds out how far rollouts are. It writes nothing.
+// Observer determines the progress of rollouts. It writes nothing.
 type Observer struct {
 	state   *session.State
 	records *verify.Records
-	// asked has the last answers of sources about a stage's commit, by the GitOps commit
-	// that deployed it.
+	// asked has the last answers of sources about a stage's commit, by the GitOps commit that
+	// deployed it. Later questions use them.
 	asked map[deployed]*Rollout
 	// unrecorded are the stages whose rollouts this run may not record.
 	unrecorded map[*session.Stage]bool
 }
 
-// deployed is a stage with the commit that deployed what it has.
+// deployed is a stage with the commit that deployed its present source.
 type deployed struct {
 	stage  string
 	commit git.Hash
@@ -50,21 +50,22 @@ func New(state *session.State, records *verify.Records) *Observer {
 	return &Observer{state, records, map[deployed]*Rollout{}, map[*session.Stage]bool{}}
 }
 
-// NotRecorded says that this run may not record the rollout of a stage. Then a success counts from the time
-// that clusters report.
+// NotRecorded records that this run may not record the rollout of a stage. Then a success counts
+// from the time that clusters report.
 func (ob *Observer) NotRecorded(st *session.Stage) { ob.unrecorded[st] = true }
 
 // Rollout is how far a commit has come on the clusters.
 type Rollout struct {
 	State  forge.State `json:"state"`
 	Since  time.Time   `json:"since,omitzero"`
-	Reason string      `json:"reason"` // of a success, what it was when it was reported
+	Reason string      `json:"reason"` // of a success, the reason at the time of its report
 	// Failing are assignments that fail although the rollout succeeded, or nil. It counts while other
 	// stages soak commits in the stage.
 	Failing *Failing `json:"failing,omitempty"`
-	// OKSince is since when nothing fails any more; zero if nothing has failed since the rollout succeeded.
+	// OKSince is the time since which nothing fails any more; zero if nothing has failed since the
+	// rollout succeeded.
 	OKSince time.Time `json:"okSince,omitzero"`
-	// Counts are the counts of now; nil if nobody reports, or nobody could be asked.
+	// Counts are the present counts; nil if nobody reports, or if no source answered.
 	Counts *rollout.Counts `json:"counts,omitempty"`
 	// NotAsked names the sources that did not answer, and why, if Counts do not exist or are
 	// incomplete; "" otherwise.
@@ -82,12 +83,12 @@ type Reported struct {
 	ledger.Course      // also of earlier commits that brought the same files
 	Known         bool // something was reported
 	Own           ledger.Course
-	Health        ledger.Health // also of those, since the rollout succeeded
+	Health        ledger.Health // also of these commits, since the rollout succeeded
 	OwnKnown      bool          // something was reported of Deployed itself, which is Own
 	run           []git.Hash    // the commits that have its files, newest first
 	landings      []git.Hash    // those of them that deployed a source, oldest first
 	Deployed      git.Hash      // the commit that deployed it
-	// Ignored is why a report of this run would not count; "" if it would.
+	// Ignored is the reason why a report of this run would not count; "" if it would.
 	Ignored string
 }
 
@@ -111,7 +112,8 @@ func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported,
 	return r, err
 }
 
-// Reread reads the statuses again of the commits that deployed what a stage has, or the same files before.
+// Reread reads the statuses again of the commits that deployed the present source of a stage, or
+// the same files before.
 func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) error {
 	statuses, by := st.Environment.Repository.Statuses(), st.RolloutGate().By
 	err := statuses.Load(ctx, r.landings...)
@@ -131,7 +133,7 @@ func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, e
 	return ob.Rollout(ctx, st, r)
 }
 
-// Rollout asks all sources of reports how far a rollout is. A success that was reported
+// Rollout determines the progress of a rollout from all sources of reports. A reported success
 // stays one.
 func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
 	r, err := ob.rollout(ctx, st, was)
@@ -179,8 +181,8 @@ func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
 	return r
 }
 
-// whyIgnored returns why reports of this run would not count; "" if they do. It then
-// reports nothing, because the next run would report it again.
+// whyIgnored returns the reason why reports of this run would not count; "" if they do. The run
+// then reports nothing, because the next run would report it again.
 func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, error) {
 	g := st.RolloutGate()
 	if len(g.By) == 0 {
@@ -218,7 +220,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		}
 		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(),
 			Commits: was.run, Assignments: assignments}
-		if !ob.state.Platform.Subject.Form().Targets { // kalypso does not own the reconcilers that deliver those
+		if !ob.state.Platform.Subject.Form().Targets { // kalypso does not own the reconcilers of an application's targets
 			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
@@ -282,7 +284,7 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 		return nil
 	}
 	r.NotAsked = "not asked: " + strings.Join(failed, "; ")
-	if len(reports) == 0 && verdict == rollout.Pending { // that nobody has reported is not known
+	if len(reports) == 0 && verdict == rollout.Pending { // it is not known that nobody has reported
 		r.Counts, r.Reason = nil, r.NotAsked
 		return nil
 	}
@@ -322,7 +324,7 @@ func (ob *Observer) wanted(record *tree.Record, in func(clusterType string) bool
 	return rollout.WantedOf(record, in, record.ClustersOf)
 }
 
-// sources returns where the policy of a stage takes reports from.
+// sources returns the sources of reports that the policy of a stage names.
 func (ob *Observer) sources(st *session.Stage, g *model.RolloutGate) []rollout.Source {
 	var out []rollout.Source
 	if g.Source == "any" || g.Source == "status" {

@@ -172,8 +172,8 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 	return stay, nil
 }
 
-// lookBack adds to a stay what was reported of it after its rollout succeeded, and when it came if its files
-// were there before.
+// lookBack adds the reports about a stay after its rollout succeeded. It also adds the time of
+// its arrival if its files were there before.
 func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.Stay, v session.Visit) error {
 	statuses := st.Environment.Repository.Statuses()
 	if err := statuses.Load(ctx, v.All()...); err != nil {
@@ -195,8 +195,8 @@ func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.
 	return nil
 }
 
-// rolledBackFrom returns why a stage was rolled back from a pair, or from a base commit if own files
-// are not asked about; "" if it was not.
+// rolledBackFrom returns the reason why a stage was rolled back from a pair, or from a base
+// commit if the source has no own files. It returns "" if the stage was not rolled back from it.
 func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tree.Source) (string, error) {
 	hold, _, err := ob.records.Held(ctx, st)
 	if err != nil || hold == nil || hold.Base == "" {
@@ -217,7 +217,7 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 	if hold.Base == of.Base {
 		return why, nil
 	}
-	newer, err := ob.state.Newer(has) // nor what came between
+	newer, err := ob.state.Newer(has) // nor the commits in between
 	if err != nil {
 		return "", err
 	}
@@ -227,9 +227,9 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 	return "", nil
 }
 
-// asOfNow completes the stay of a stage's present commit, given its course as it was reported.
-// Unless that is a success, the sources of reports are asked: a run that is not about the stage
-// reports nothing of it.
+// asOfNow completes the stay of a stage's present commit, given its reported course. Unless the
+// course is a success, it reads the sources of reports, because a run for other stages reports
+// nothing about this one.
 func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.Stay,
 	c ledger.Course) (gate.Stay, error) {
 	stay.Entered, stay.State, stay.Since, stay.Reason = c.Entered, c.State, c.Since, c.Reason
@@ -268,7 +268,8 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	return stay, nil
 }
 
-// held returns since when all clusters have been in their states; zero if one does not say that.
+// held returns the time since which all clusters have been in their states; zero if one does not
+// report that.
 func (r *Rollout) held() (last time.Time) {
 	if r.Counts == nil {
 		return last

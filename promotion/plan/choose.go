@@ -38,11 +38,11 @@ type candidate struct {
 
 func (c *candidate) state() gate.State { return gate.Overall(c.verdicts) }
 
-// choose returns the candidate of the policy, or the commit that the intent names; nil if
-// there is nothing new. others are newer base commits, and why they are not the
-// candidate. excluded are sources that are ruled out, with the reasons: where the policy
-// wants the latest that passes, another commit is chosen, and else only the environment's
-// own files are.
+// choose returns the candidate of the policy, or the commit that the intent names. It returns nil
+// if there is nothing new. others are newer base commits, with the reasons why they are not the
+// candidate. excluded are sources that are ruled out, with the reasons. If the policy advances to
+// the latest that passes, choose then returns another commit. Otherwise it returns only the
+// environment's own files.
 func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) (*candidate, []Other, error) {
 	if ch.intent.Commit != "" {
 		c, err := ch.named(ctx)
@@ -91,7 +91,7 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	if c != nil && c.state() == gate.Passed || has == (tree.Source{}) {
 		return c, others, nil
 	}
-	// If no base commit can go on, the environment's own files need not wait for one.
+	// If no base commit can advance, the environment's own files need not wait for one.
 	own, err := ch.configured(ctx, excluded)
 	if err != nil || own == nil || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
 		return c, others, err
@@ -146,11 +146,11 @@ func (ch *chooser) withoutExcluded(newer []source.Base,
 	return kept, out
 }
 
-// withoutRefused leaves out the base commits that somebody rejected or called off, and
-// those that are older than one that was called off.
+// withoutRefused leaves out the base commits that somebody rejected or cancelled, and the commits
+// that are older than a cancelled one.
 func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refused []Other) {
 	orders := ch.st.Environment.Orders
-	var newest git.Hash // of those that were called off
+	var newest git.Hash // the newest cancelled commit
 	for _, b := range newer {
 		switch o, off := orders.Rejected[b.Commit], ch.st.Aborted(b.Commit); {
 		case o != nil:
@@ -172,8 +172,8 @@ func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refu
 	return kept, refused
 }
 
-// leavesOutReverted reports whether the policy of a stage chooses among commits, so that it leaves out
-// those that newer ones take back.
+// leavesOutReverted reports whether the policy of a stage chooses among commits, so that it
+// leaves out commits that newer ones revert.
 func leavesOutReverted(st *session.Stage) bool {
 	switch st.Policy.Promotion.Advance {
 	case model.LatestPassed, model.Lockstep, model.Batch, "":
@@ -351,8 +351,8 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 	return there, others, nil
 }
 
-// latestPassed chooses the newest commit that passes; where none does, the newest that may
-// still pass by itself, so that people see what is waited for.
+// latestPassed chooses the newest commit that passes. If no commit passes, it chooses the newest
+// commit that may still pass by itself, so that people see what the stage waits for.
 func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
 	var waiting *candidate
 	for i, b := range there {

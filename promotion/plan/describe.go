@@ -52,7 +52,7 @@ type marker struct {
 func (m *maker) head(st *session.Stage, step *Step) string {
 	var b strings.Builder
 	origin := marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment, step.Tree}
-	encoded, _ := json.Marshal(origin) //nolint:errcheck // nothing in it fails
+	encoded, _ := json.Marshal(origin) //nolint:errcheck // encoding it cannot fail
 	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", encoded)
 	fmt.Fprintf(&b, "### %s\n\n", message.Markdown(step.Title))
 	fmt.Fprintln(&b, m.path(st, step))
@@ -65,7 +65,7 @@ func (m *maker) head(st *session.Stage, step *Step) string {
 	return b.String()
 }
 
-// path returns where the commit was, and where it goes.
+// path describes the way of the commit: the stages that have it, and the stage that gets it.
 func (m *maker) path(st *session.Stage, step *Step) string {
 	var parts []string
 	for _, up := range m.state.Upstream(st) {
@@ -87,7 +87,7 @@ func (m *maker) path(st *session.Stage, step *Step) string {
 // mostCommits is how many commits a body lists.
 const mostCommits = 20
 
-// commits writes the lists of base commits and of commits of own files that come with a step.
+// commits writes the lists of base commits and of commits of own files that a step contains.
 func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
 	m.bases(b, st, step)
 	has := st.Has()
@@ -121,8 +121,8 @@ func (m *maker) bases(b *strings.Builder, st *session.Stage, step *Step) {
 	listCommits(b, "", all, m.marks(st, step, all))
 }
 
-// marks says of the base commits that come with a step which of them are rejected, and which others take
-// back.
+// marks returns marks for the base commits of a step: rejected commits, and commits that others
+// revert.
 func (m *maker) marks(st *session.Stage, step *Step, all []source.Base) map[git.Hash]string {
 	within, err := m.state.TakenBack(all)
 	if err != nil {
@@ -249,7 +249,7 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 	fmt.Fprintln(b)
 }
 
-// place returns the cluster type of an entry, and the clusters where it lists some.
+// place returns the cluster type of an entry, and its clusters if it lists some.
 func place(e *compare.Entry, form subject.Form) string {
 	if clusters := e.Names(); len(clusters) > 0 {
 		return message.Markdown(e.ClusterType) + ": " + message.List(clusters, 3)
@@ -324,7 +324,7 @@ func value(before string, v json.RawMessage) string {
 	return before + message.Code(message.Clip(string(v), mostValue))
 }
 
-// risk returns the line about what people want to look at twice.
+// risk returns the line about risky changes, which people may want to check twice.
 func risk(c *gate.Change, form subject.Form) string {
 	var parts []string
 	deleted := 0

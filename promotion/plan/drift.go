@@ -15,9 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// drifted blocks a stage whose files somebody else has changed, unless the request wants
-// them overwritten: over says that they are to be. recorded says that the record is as it
-// was left.
+// drifted blocks a stage whose files somebody else has changed, unless the request overwrites
+// them. over is true if the step overwrites them. recorded is true if the record is unchanged.
 func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageStatus) (over, recorded bool, err error) {
 	has := st.Has() != (tree.Source{})
 	if !st.Environment.Restored.IsZero() {
@@ -50,7 +49,7 @@ func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageSta
 		return false, false, nil
 	}
 	var names []string
-	adopts := "" // where nothing else is wrong
+	adopts := "" // if there is no other problem
 	if !slices.ContainsFunc(drift, func(d tree.Drift) bool { return d.Kind != tree.Added }) && !has {
 		adopts = ", --adopt takes over what was added"
 	}
@@ -86,7 +85,7 @@ func foreign(st *session.Stage, out *StageStatus) bool {
 	return true
 }
 
-// recordGone blocks a stage whose branch had a record, and has none.
+// recordGone blocks a stage whose branch had a record, and has lost it.
 func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	if foreign(st, out) || st.Environment.Tip.IsZero() || st.Environment.Record != nil || pl.state.Request.Adopt {
 		return nil
@@ -115,8 +114,7 @@ func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *Stage
 	return nil
 }
 
-// findMoved blocks a stage whose tree is kept elsewhere than before, until somebody says that it is to
-// begin there.
+// findMoved blocks a stage whose tree has a new place, until somebody adopts the new place.
 func (pl *Planner) findMoved(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	move, err := pl.state.Moved(ctx, st)
 	if move != nil && !pl.state.Request.Adopt {

@@ -58,8 +58,8 @@ func (pl *Planner) proposedEnvironment(ctx context.Context, env *session.Environ
 	return env.In(ctx, branch, tip)
 }
 
-// hydratorMetadata returns the metadata of a tree: the platform's head and, where the
-// environment's own files are in another branch, their commit.
+// hydratorMetadata returns the metadata of a tree: the platform's head and, if the environment's
+// own files are in another branch, their commit.
 func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 	objects := pl.state.Platform.Repository.Remote.Objects()
 	c, err := objects.Commit(pl.state.Platform.Head)
@@ -88,9 +88,8 @@ func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 	return data.Bytes(), err
 }
 
-// Hydrate compiles the platform's head for an environment, and makes the commit that
-// proposes it. next is the environment in the branch that the commit is for; nil if
-// there is nothing to push.
+// Hydrate compiles the platform's head for an environment, and makes the commit that proposes it.
+// next is the environment in the branch that the commit is for; nil if there is nothing to push.
 func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageStatus, next *session.Stage, err error) {
 	out = &StageStatus{Environment: st.Policy.Name, Has: st.Has()}
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// contents are the files of a GitOps repository, with those of commits that are not pushed
+// contents are the files of a GitOps repository, with the files of commits that are not pushed
 // yet. Package compare reads them.
 type contents struct {
 	ctx context.Context

@@ -26,7 +26,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// judge gathers the facts of gates, and asks them.
+// judge gathers the facts for gates, and evaluates them.
 type judge struct {
 	state    *session.State
 	records  *verify.Records
@@ -36,13 +36,12 @@ type judge struct {
 	differ   map[*session.Stage]int // how many of them do not
 }
 
-// ordersAgainst returns the verdicts of orders and of the history, which no policy has to
-// name.
+// ordersAgainst returns the verdicts of orders and of the history, which apply without a policy.
 func ordersAgainst(st *session.Stage, facts gate.CommitFacts) []gate.Verdict {
 	return gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, facts, gate.Skip{})
 }
 
-// commitFacts gathers what the gates of a stage ask about a base commit.
+// commitFacts gathers the facts about a base commit for the gates of a stage.
 func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Source) (gate.CommitFacts, error) {
 	commit := of.Base.Hash()
 	hold, err := j.holdFacts(ctx, st)
@@ -95,7 +94,7 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze, error) {
 	hold, since, err := j.records.Held(ctx, st)
 	if err == nil && hold == nil && st.Environment.Repository != nil && st.Environment.Record == nil {
-		move, failed := j.state.Moved(ctx, st) // it is held where it was
+		move, failed := j.state.Moved(ctx, st) // it is held in its old place
 		if err = failed; move != nil && move.Former != nil && move.Gone == "" {
 			hold = move.Former.Hold(st.RingName())
 		}
@@ -110,7 +109,7 @@ func (j *judge) holdFacts(ctx context.Context, st *session.Stage) (*gate.Freeze,
 	return &gate.Freeze{Reason: hold.Reason, By: hold.By, At: since, Until: until}, nil
 }
 
-// freezeOf returns an order as gates take it, or nil.
+// freezeOf returns an order in the form for gates, or nil.
 func freezeOf(o *ledger.Order) *gate.Freeze {
 	if o == nil {
 		return nil
@@ -127,7 +126,7 @@ func (j *judge) orders(ctx context.Context, st *session.Stage, of tree.Source) (
 	return ordersAgainst(st, facts), nil
 }
 
-// change asks the gates of a prepared change, and replaces their earlier verdicts.
+// change evaluates the gates of a prepared change, and replaces their earlier verdicts.
 func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip gate.Skip) error {
 	facts, err := j.changeFacts(ctx, st, step)
 	if err != nil {
@@ -138,7 +137,7 @@ func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip 
 	return nil
 }
 
-// changeFacts gathers what gates ask about a planned change.
+// changeFacts gathers the facts about a planned change for gates.
 func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts, error) {
 	facts := &gate.ChangeFacts{
 		Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post,
@@ -169,8 +168,8 @@ func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) 
 	return facts, err
 }
 
-// policyOf returns the requirements of a planned change's gates. If no file changes,
-// nothing needs approval.
+// policyOf returns the requirements of a planned change's gates. If no file changes, the change
+// needs no approval.
 func policyOf(st *session.Stage, step *Step) gate.Policy {
 	p := st.GatePolicy()
 	if step.NoOp {
@@ -181,7 +180,7 @@ func policyOf(st *session.Stage, step *Step) gate.Policy {
 	return p
 }
 
-// gates asks the gates that need only the commits.
+// gates evaluates the gates that need only the commits.
 func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, intent Intent) (*candidate, error) {
 	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
@@ -204,7 +203,7 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	for _, r := range facts.Contains {
 		c.contains = append(c.contains, git.Short(r.Commit))
 	}
-	if intent.Commit != "" { // somebody wants just this
+	if intent.Commit != "" { // a person requests this commit
 		facts.Aborted = nil
 		if intent.reason() != "" && intent.lets(message.RejectedTrailer, strings.Join(c.contains, ", ")) {
 			if facts.Named = intent.reason(); intent.by() != "" {
@@ -293,8 +292,8 @@ func (j *judge) newerBase(base, than tree.Revision) (bool, error) {
 		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
-// ownFirst returns the verdicts that keep a base commit with new files of the environment
-// from a ring after others: those files go through the rings as well.
+// ownFirst returns the verdicts that keep a base commit with new files of the environment from a
+// ring after others. Those files have to pass the rings as well.
 func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Policy, of tree.Source,
 	intent Intent) ([]gate.Verdict, error) {
 	facts := gate.CommitFacts{Now: j.state.Now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
@@ -316,8 +315,8 @@ func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Pol
 	return verdicts, nil
 }
 
-// takenBack returns which newer commit of the branch takes back a base commit that a stage does not
-// have, or one that comes with it, or "".
+// takenBack returns the newer commit of the branch that reverts a base commit that a stage does
+// not have, or a commit that it contains. It returns "" if there is no such commit.
 func (j *judge) takenBack(st *session.Stage, base git.Hash) (string, error) {
 	brings, err := j.state.Brings(st, base)
 	if err != nil {

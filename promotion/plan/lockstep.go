@@ -41,7 +41,7 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Ba
 // revision is "" if no commit soaks.
 func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
-	for _, next := range pl.state.Stages { // those before come first
+	for _, next := range pl.state.Stages { // earlier stages come first
 		if next != st && !slices.ContainsFunc(next.Policy.After,
 			func(name string) bool { return after[name] }) && next.Policy != st.Policy {
 			continue
@@ -153,7 +153,7 @@ func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.So
 			had, err := up.Had(ctx, []source.Base{{Commit: of.Base.Hash()}})
 			if err == nil && !had[of.Base] {
 				at := tree.Source{Base: of.Base, Environment: tree.RevisionOf(up.Environment.Own.Commit)}
-				if up.TakesPairs() { // which own files come with it is not known
+				if up.TakesPairs() { // its own files there are not known
 					at.Environment = up.Has().Environment
 				}
 				if is, err = pl.refuses(ctx, up, at); err == nil && !is {

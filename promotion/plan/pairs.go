@@ -21,8 +21,9 @@ func (ch *chooser) sources(b source.Base) []tree.Source {
 	return ch.pairs[tree.RevisionOf(b.Commit)]
 }
 
-// best returns the first of some sources that passes the gates of the commit. If none does, it returns
-// the one that passes soonest by itself, or else the first; nil for no sources.
+// best returns the first of some sources that passes the gates of the commit. If no source
+// passes, it returns the one that passes soonest by itself, or else the first. It returns nil if
+// there are no sources.
 func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
 	sources = sources[:min(len(sources), session.MostNew)]
 	if err := ch.preloadPairs(ctx, sources); err != nil {
@@ -112,8 +113,8 @@ func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []sou
 	return there, others, nil
 }
 
-// namedSource returns a base commit with the own files that come with it. A ring that takes pairs
-// gets the own files that the policy would choose with the base commit, or keeps its present ones.
+// namedSource returns a base commit with its own files. A ring that takes pairs gets the own
+// files that the policy would choose with the base commit, or keeps its present ones.
 func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source, error) {
 	of, has := ch.st.With(b), ch.st.Has()
 	if !ch.st.TakesPairs() {

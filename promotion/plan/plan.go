@@ -1,10 +1,10 @@
-// Package plan decides what each stage may get next, of the state that package session has
-// read.
+// Package plan decides which commit each stage may get next, from the state that package session
+// has read.
 //
-// A Planner chooses a candidate by the policy, asks the gates of the commit, compiles it,
-// and asks the gates of the change. Out come values: a Plan with a StageStatus for each
-// stage, whose Step has a commit that is made and not pushed. Rollbacks, holds and
-// hydration are planned as well. Nothing is written.
+// A Planner chooses a candidate by the policy and evaluates the gates of the commit. Then it
+// compiles the candidate, and evaluates the gates of the change. The result is a Plan with a
+// StageStatus for each stage, whose Step has a commit that is made and not pushed. The package
+// also plans rollbacks, holds and hydration. It writes nothing.
 package plan
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/verify"
 )
 
-// Planner plans what stages may get. It writes nothing.
+// Planner plans the next sources of stages. It writes nothing.
 type Planner struct {
 	state    *session.State
 	records  *verify.Records
@@ -45,14 +45,14 @@ type Intent struct {
 	// Commit is the base commit to promote, as git names it; "" for the candidate that
 	// the policy chooses.
 	Commit string
-	// Reason and By say why Commit is promoted, and who wants it. A reason is needed if a compare
-	// or a rejection stands with the commit.
+	// Reason and By are the reason for promoting Commit, and the person who requests it. Commit
+	// needs a reason if a hold or a rejection applies to it.
 	Reason, By string
 	Skip       gate.Skip
 	// resumes is the proposal that the intent stems from; nil if somebody has it now. Orders that came
 	// since count against it.
 	resumes *Proposal
-	// onlyClusters says that the newest own files only add clusters to the stage, which may have
+	// onlyClusters is true if the newest own files only add clusters to the stage, which may have
 	// them at once.
 	onlyClusters bool
 }
@@ -73,7 +73,7 @@ type Plan struct {
 	// plan that was saved is applied only while they are the same.
 	Inputs map[string]map[string]string `json:"inputs"`
 	Commit string                       `json:"commit,omitempty"` // of the request
-	Reason string                       `json:"reason,omitempty"` // likewise, with By
+	Reason string                       `json:"reason,omitempty"` // of the request, as By
 	By     string                       `json:"by,omitempty"`
 	Skip   gate.Skip                    `json:"skip,omitzero"`
 	Stages []*StageStatus               `json:"stops"`
@@ -97,9 +97,9 @@ func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 
 // Look is the present state of a stage, before the decision about its next commit.
 type Look struct {
-	Status *StageStatus // its State is set where nothing can be decided
-	// Recorded says that the record says what the stage has, so that its rollout can be
-	// observed. drift says that its files are to be restored.
+	Status *StageStatus // its State is set if no decision is possible
+	// Recorded is true if the record has the stage's source, so that its rollout can be observed.
+	// drift is true if its files have to be restored.
 	Recorded, drift bool
 }
 
@@ -151,8 +151,8 @@ func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err err
 	return l, err
 }
 
-// Decide completes the status of a look with the stage's next commit, or with the reason
-// why it may get none.
+// Decide completes the status of a look with the stage's next commit, or with the reason why the
+// stage gets none.
 func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent Intent) error {
 	out := l.Status
 	if out.State != "" {
@@ -178,9 +178,8 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 // MostTried is how many candidates are compiled for a stage before it is blocked.
 const MostTried = 5
 
-// next finds the next commit of a stage. If the change of a candidate is blocked,
-// another one may go on: a broken commit does not hold up older ones, nor the
-// environment's own files.
+// next finds the next commit of a stage. If the change of a candidate is blocked, another one may
+// advance: a broken commit does not block older ones, nor the environment's own files.
 func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool) error {
 	excluded := map[tree.Source]string{}
 	var found *StageStatus
@@ -247,8 +246,8 @@ func tooEarly(st *session.Stage, step *Step) bool {
 		func(e tree.ClusterTypeEntry) bool { return e.Ring == st.RingName() })
 }
 
-// addsClusters reports whether the newest own files do nothing to a ring except add clusters to it, and
-// the policy lets such changes go at once.
+// addsClusters reports whether the newest own files only add clusters to a ring, and the policy
+// lets such changes skip the soak.
 func (pl *Planner) addsClusters(ctx context.Context, st *session.Stage) (bool, error) {
 	has, own := st.Has(), tree.RevisionOf(st.Environment.Own.Commit)
 	if !st.TakesPairs() || !st.Policy.Promotion.OwnChanges.Clusters || has.Base == "" || has.Environment == own {
@@ -263,8 +262,8 @@ func (pl *Planner) addsClusters(ctx context.Context, st *session.Stage) (bool, e
 		onlyAddsClusters(st.Policy.Name, p.report), nil
 }
 
-// ruledOut reports whether a step is blocked by gates that only the change decides:
-// nothing lets it pass but another commit or policy.
+// ruledOut reports whether a step is blocked by gates that depend only on the change. Only
+// another commit or policy can then pass.
 func ruledOut(step *Step) bool {
 	return slices.ContainsFunc(step.Verdicts, func(v gate.Verdict) bool {
 		return v.State == gate.Blocked && v.Kind().Cause == gate.Candidate
@@ -299,8 +298,8 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 	return nil
 }
 
-// planStep compiles a candidate that passed the gates of the commit, and asks those of the
-// change.
+// planStep compiles a candidate that passed the gates of the commit, and evaluates the gates of
+// the change.
 func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
 	skip := intent.Skip
 	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure && st.Ring != nil && len(st.Ring.After) > 0
@@ -310,7 +309,7 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 	if intent.Commit != "" && intent.by()+intent.reason() != "" {
 		c.named = &tree.Named{By: intent.by(), Reason: intent.reason()}
 	}
-	if step.Kind == Restore { // nothing is promoted that would end a hold
+	if step.Kind == Restore { // no promotion that would end a hold
 		c.hold = st.OwnHold()
 	}
 	if err := pl.maker.prepare(ctx, st, step, c); err != nil {
@@ -341,7 +340,7 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 	return nil
 }
 
-// AskAgain asks the gates of a step's change again, and replaces their verdicts.
+// AskAgain evaluates the gates of a step's change again, and replaces their verdicts.
 func (pl *Planner) AskAgain(ctx context.Context, st *session.Stage, step *Step, skip gate.Skip) error {
 	return pl.judge.change(ctx, st, step, skip)
 }
@@ -356,7 +355,7 @@ func (out *StageStatus) conclude() {
 		}
 		switch {
 		case step.Prepared != nil && step.Prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
-			// The policy lets errors pass, and there is nothing beside them.
+			// The policy allows errors, and nothing compiles without errors.
 			out.State, out.Reason = Blocked, step.Source.Base.Short()+" cannot be compiled at all"
 		case step.Prepared != nil && step.Prepared.Commit.IsZero() && step.Kind == Restore:
 			out.State = Blocked

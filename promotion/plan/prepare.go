@@ -19,20 +19,20 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// maker makes the commits of steps, and pushes none.
+// maker makes the commits of steps, and does not push them.
 type maker struct{ state *session.State }
 
 // Prepared is a commit that was made for a stage and not pushed yet.
 type Prepared struct {
-	Commit git.Hash // zero if nothing at all differs
+	Commit git.Hash // zero if there are no differences at all
 	Packs  []string
 	record *tree.Record
 	report *compare.Report
 	// diagnostics are the diagnostics of the compiler, about the environment.
 	diagnostics []diag.Diagnostic
 	Message     string
-	// obstacle is why nothing can be written, whatever the policy allows; "" if something
-	// can be.
+	// obstacle is the reason why nothing can be written, whatever the policy allows; "" if
+	// something can be written.
 	obstacle string
 	missing  bool // the commit does not have the environment: a later one may
 }
@@ -42,16 +42,15 @@ type extra struct {
 	hold     *tree.Hold // of the stage
 	named    *tree.Named
 	verdicts []gate.Verdict
-	files    map[string][]byte // beside the tree
+	files    map[string][]byte // outside of the tree
 	trailers []string          // beside the trailers of every commit
 	title    string
 	// decided is when a person decided it; the zero Time if policies decided.
 	decided time.Time
 }
 
-// prepare compiles a stage at its commits, and makes the GitOps commit on top of the
-// branch's tip. Nothing is pushed. If nothing can be written, the step's obstacle has the
-// reason.
+// prepare compiles a stage at its commits, and makes the GitOps commit on top of the branch's
+// tip. It does not push it. If nothing can be written, the step's obstacle has the reason.
 func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c extra) (err error) {
 	compiled, remove, err := m.state.Platform.Compile(ctx, st, step.Source, step.Kind == RollBack)
 	if err != nil {

@@ -24,11 +24,11 @@ type Proposal struct {
 	// Decided is true if a person decided it, by the text of the commit: a rollback, or a
 	// promotion past gates. The policies by themselves would propose something else.
 	Decided bool
-	// Named says that somebody promoted a commit by name.
+	// Named is true if somebody promoted a commit by name.
 	Named bool
-	// Arrived says that the stage got it since it was proposed, however it was merged.
+	// Arrived is true if the stage has got it since it was proposed, however it was merged.
 	Arrived bool
-	// moved says that the environment's tree is different from it was proposed for. Other
+	// moved is true if the environment's tree has changed since the proposal was made. Other
 	// environments in the same branch do not count.
 	moved bool
 }
@@ -79,9 +79,9 @@ func sameRecord(a, b *tree.Record) bool {
 	return a == b || a != nil && b != nil && bytes.Equal(a.Encode(), b.Encode())
 }
 
-// keepDecided keeps a proposal that a person decided and nobody has merged yet: until
-// then, the record does not have it. One past gates is not kept while there is an order
-// against it. One of a named commit goes on as it was decided, with its gates asked again.
+// keepDecided keeps a proposal that a person decided and nobody has merged yet. Until then, the
+// record does not have it. A proposal past gates is not kept while there is an order against it.
+// A proposal of a named commit continues as it was decided, and its gates are evaluated again.
 func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *StageStatus) error {
 	p, err := pl.Proposed(ctx, st)
 	if err != nil || p == nil || !p.Decided || p.Arrived {
@@ -128,7 +128,8 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 	return nil
 }
 
-// resume lets a stage go on with the proposal of a named commit, unless it has that or a newer one.
+// resume continues the proposal of a named commit, unless the stage has that commit or a newer
+// one.
 func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, out *StageStatus) error {
 	newer, err := pl.state.Newer(st.Has())
 	if err != nil {

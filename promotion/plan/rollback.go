@@ -41,7 +41,7 @@ type noneEarlier string
 // Error returns the reason.
 func (e noneEarlier) Error() string { return string(e) }
 
-// Rollback returns how a stage goes back, with the step that does it. Gates are not asked.
+// Rollback returns the status of a rollback, with its step. It ignores gates.
 func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo, d Decision) (*StageStatus, error) {
 	has := st.Has()
 	earlier := pl.earlier
@@ -212,8 +212,9 @@ func (pl *Planner) remains(st *session.Stage) string {
 		"change can be promoted", name)
 }
 
-// asLeft returns the newest state of an environment with the same commit in a stage as in the given
-// state, in which nobody has edited generated files. Without such a state it returns the given one.
+// asLeft returns the newest state of an environment with the same commit in a stage as in the
+// given state, and without edits of generated files. If there is no such state, it returns the
+// given one.
 func (pl *Planner) asLeft(ctx context.Context, st *session.Stage, target session.Past) (session.Past, error) {
 	out, found := target, false
 	var failed error

@@ -10,11 +10,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// ErrMoved is the error where what a saved plan rests on is not what it was. Nothing was
-// done.
+// ErrMoved is the error if the inputs of a saved plan have changed. Nothing was done.
 var ErrMoved = errors.New("what the plan rests on has moved since it was made: plan again")
 
-// Check returns ErrMoved where what a saved plan rests on is not what it was.
+// Check returns ErrMoved if the inputs of a saved plan have changed.
 func (pl *Planner) Check(saved *Plan) error {
 	now := pl.inputs()
 	if !maps.EqualFunc(now, saved.Inputs, func(a, b map[string]string) bool { return maps.Equal(a, b) }) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// State is where a stage is.
+// State is the state of a stage.
 type State string
 
 // The states of a stage, each computed again in every run.
@@ -43,7 +43,7 @@ const (
 	First     Kind = "first"     // the branch's first tree
 )
 
-// StageStatus is where a stage is, and what it may get.
+// StageStatus is the state of a stage, and its next step.
 type StageStatus struct {
 	Environment string `json:"environment"`
 	Ring        string `json:"ring,omitempty"`
@@ -62,11 +62,11 @@ type StageStatus struct {
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
 	// Step is the next step, or nil.
 	Step *Step `json:"step,omitempty"`
-	// Others are newer base commits that are not the candidate, newest first, and why; without
-	// those that never come, since the candidate is newer.
+	// Others are newer base commits that are not the candidate, newest first, with the reasons.
+	// They do not include commits that can no longer enter because the candidate is newer.
 	Others []Other    `json:"others,omitempty"`
 	Hold   *tree.Hold `json:"hold,omitempty"`
-	// Resumes is a person's decision that an earlier run proposed, if the step goes on with it, or
+	// Resumes is a person's decision that an earlier run proposed, if the step continues it, or
 	// nil.
 	Resumes *Intent `json:"-"`
 	// Drift lists other people's changes of the environment's tree, a line for each file.
@@ -95,7 +95,7 @@ func (s *StageStatus) Diagnostics() []diag.Diagnostic {
 type Other struct {
 	Commit string `json:"commit"`
 	Reason string `json:"reason"`
-	// Refused says that somebody rejected it or called it off: it is not waited for.
+	// Refused is true if somebody rejected or cancelled it, so that nothing waits for it.
 	Refused bool `json:"refused,omitempty"`
 }
 
@@ -110,7 +110,7 @@ type Step struct {
 	Change *gate.Change `json:"change,omitempty"`
 	// EndsHold is the hold that ends because somebody promotes the commit by name, or nil.
 	EndsHold *tree.Hold `json:"endsHold,omitempty"`
-	// NoOp says that no file changes, only the record.
+	// NoOp is true if only the record changes, and no other file.
 	NoOp bool `json:"noOp,omitempty"`
 	// Tree is the id of the environment's tree without .kalypso after the step.
 	Tree tree.ID `json:"tree,omitempty"`
@@ -135,7 +135,7 @@ func (step *Step) Ending() string {
 		terminal.Line(cmp.Or(step.EndsHold.By, "somebody")), terminal.Line(step.EndsHold.Reason))
 }
 
-// Status is where the newest base commits are.
+// Status has the positions of the newest base commits.
 type Status struct {
 	Stages []*StageStatus `json:"stops"`
 	// Commits are the newest base commits, newest first.
@@ -145,13 +145,13 @@ type Status struct {
 	Own []OwnStatus `json:"own,omitempty"`
 }
 
-// OwnStatus is where a commit of an environment's own files is.
+// OwnStatus is the position of a commit of an environment's own files.
 type OwnStatus struct {
 	Environment string `json:"environment"`
 	CommitStatus
 }
 
-// CommitStatus is where a base commit is.
+// CommitStatus is the position of a base commit.
 type CommitStatus struct {
 	Commit  string `json:"commit"`
 	Subject string `json:"subject"`
@@ -161,8 +161,8 @@ type CommitStatus struct {
 	Stages map[string]string `json:"stops"`
 }
 
-// Status plans all stages of the request, and returns where the newest base commits are,
-// at most a number of them.
+// Status plans all stages of the request, and returns the positions of the newest base commits.
+// most is the largest number of commits.
 func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 	planned, err := pl.Plan(ctx, Intent{})
 	if err != nil {
@@ -196,8 +196,8 @@ func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 	return out, err
 }
 
-// own returns where the commits of own files are that not all rings have, at most a number of each
-// environment.
+// own returns the positions of the commits of own files that some rings lack. most is the largest
+// number of commits of each environment.
 func (pl *Planner) own(most int) (out []OwnStatus, err error) {
 	for _, env := range pl.state.RequestedEnvironments() {
 		stages := pl.state.StagesOf(env.Name())
@@ -246,8 +246,8 @@ func rolloutWord(r *observe.Rollout) string {
 		forge.Pending: "rolling out"}[r.State])
 }
 
-// CheckSkip returns an error where the policy of a stage of the request does not let gates
-// be passed over.
+// CheckSkip returns an error if the policy of a stage of the request does not allow skipping the
+// gates.
 func (pl *Planner) CheckSkip(skip gate.Skip) error {
 	if skip.IsZero() {
 		return nil

@@ -57,8 +57,8 @@ type AssignmentState struct {
 	// State is the worst of its clusters: Failed, then Unknown, Stale, Progressing,
 	// Healthy. Excluded ones do not count, unless there are no others.
 	State State `json:"state"`
-	// Cluster, Message and By are of the first cluster in that state; "" without a report,
-	// Cluster also where the report has none.
+	// Cluster, Message and By belong to the first cluster in that state. They are "" without a
+	// report. Cluster is also "" if the report does not name one.
 	Cluster string `json:"cluster,omitempty"`
 	Message string `json:"message,omitempty"`
 	By      string `json:"by,omitempty"`
@@ -68,14 +68,14 @@ type AssignmentState struct {
 	// Counts counts the clusters that the platform lists. If it lists no clusters, the
 	// assignment counts as one, in State: clusters that never reported are not missed.
 	Counts Tally `json:"counts,omitzero"`
-	// Clusters are the clusters that the platform lists or, where it lists none, those
-	// that have reported, sorted by name.
+	// Clusters are the clusters that the platform lists, sorted by name. If it lists no clusters,
+	// they are the clusters that have reported.
 	Clusters []ClusterState `json:"clusters"`
 }
 
 // ClusterState is the state of an assignment on a cluster.
 type ClusterState struct {
-	Name  string `json:"name"` // "" if the report has none
+	Name  string `json:"name"` // "" if the report names none
 	State State  `json:"state"`
 	// Excluded reports whether it is not counted.
 	Excluded bool      `json:"excluded,omitempty"`

@@ -15,7 +15,7 @@ var now = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// said is a report of assignment "a".
+// said returns a report of assignment "a".
 func said(cluster string, s rollout.State, age time.Duration) rollout.Report {
 	return rollout.Report{Assignment: "a", Cluster: cluster, State: s, At: ago(age), Since: ago(age), Message: string(s) + " on " + cluster}
 }

@@ -22,7 +22,7 @@ type Assignment struct {
 	ID          string
 	ClusterType string
 	Workload    string
-	Version     string // of the manifests; "" if the platform names none
+	Version     string // of the manifests; "" if the platform does not name one
 	Target      string // the deployment target's full name: that of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of the deployed files
@@ -39,7 +39,7 @@ type Assignment struct {
 	Clusters []string
 }
 
-// Wanted are the assignments that a tree wants on the clusters.
+// Wanted are the desired assignments of a tree on the clusters.
 type Wanted struct {
 	Environment string
 	Ring        string // "" for all of the environment

@@ -26,7 +26,7 @@ type Verdict string
 const (
 	Passed  Verdict = "passed"
 	Pending Verdict = "pending" // it may pass later by itself
-	Blocked Verdict = "blocked" // somebody has to repair something
+	Blocked Verdict = "blocked" // somebody has to make a repair
 )
 
 // minForm is the form of Min. It bounds the length, because a policy is text.
@@ -90,7 +90,7 @@ func (c *Counts) Verdict(p Policy) (Verdict, string) {
 	}
 }
 
-// Empty is the reason for the verdict on nothing.
+// Empty is the reason for the verdict on a rollout without assignments.
 const Empty = "nothing is assigned, which proves nothing; gates.rollout.allowEmpty lets such a commit count"
 
 func percentOf(min string) string {

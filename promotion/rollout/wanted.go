@@ -14,10 +14,10 @@ import (
 var backendsByName = all.Backends()
 
 // WantedOf returns the assignments of an environment's record in some cluster types, sorted by
-// ID, those of the classes of one together: retained folders included, because clusters run
-// them. clusterTypes reports whether a cluster type counts, nil for all; clusters returns the
-// clusters that the platform lists for one, or nil. The error is for a cluster type's record
-// that cannot be read: then nothing is returned.
+// ID. It merges the assignments of the classes of a cluster type, and includes retained folders,
+// because clusters run them. clusterTypes reports whether a cluster type counts; nil for all.
+// clusters returns the clusters that the platform lists for a cluster type, or nil. If a cluster
+// type's record cannot be read, WantedOf returns only an error.
 func WantedOf(record *tree.Record, clusterTypes func(name string) bool,
 	clusters func(clusterType string) []string) ([]Assignment, error) {
 	var out []Assignment

@@ -131,8 +131,8 @@ func TestWantedOfDamaged(t *testing.T) {
 	}
 }
 
-// In an application's tree each cluster type is a wanted assignment: a record without
-// assignments is not one that wants nothing.
+// In an application's tree each cluster type is a wanted assignment. A record without assignments
+// therefore does not mean that nothing is wanted.
 func TestTargetsOf(t *testing.T) {
 	r := recorded(t, []string{"east", "west"}, map[string][]backends.Folder{})
 	var got []string

@@ -42,9 +42,9 @@ func (b *Bases) Newest(most int) ([]source.Base, error) {
 	return b.known[:most], nil
 }
 
-// Until returns the base commits back to one, which is the last of them; false if the
-// history does not have it, or it is the zero Hash. One that came with a merge, and is not
-// in the main line, is after those that do not have it as an ancestor.
+// Until returns the base commits back to a commit, which is the last of them. It returns false if
+// the history does not have the commit, or if it is the zero Hash. If the commit came with a
+// merge and is not in the main line, it follows the commits that do not have it as an ancestor.
 func (b *Bases) Until(commit git.Hash) ([]source.Base, bool, error) {
 	if commit.IsZero() {
 		return nil, false, nil
@@ -109,7 +109,7 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 	if err != nil || has == len(links) {
 		return nil, false, err
 	}
-	oldest := has // of those that have it
+	oldest := has // the oldest commit that has it
 	for oldest--; oldest >= 0 && !found; oldest-- {
 		if others := links[oldest].Parents; len(others) > 1 {
 			if err := eachAncestor(objects, others[1:], line,
@@ -125,8 +125,8 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 	return newer, found, nil
 }
 
-// eachAncestor calls beside for commits and all their ancestors that are not in a main
-// line, and begin for where they meet it.
+// eachAncestor calls beside for commits and all their ancestors outside of a main line, and begin
+// for the positions where they meet it.
 func eachAncestor(objects *git.Repository, from []git.Hash, line map[git.Hash]int,
 	beside func(git.Hash), begin func(at int)) error {
 	seen := map[git.Hash]bool{}

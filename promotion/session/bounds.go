@@ -7,9 +7,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
-// Bounded calls what reads records of an environment, within the bounds of the request's
-// supervisor. The error is a *supervisor.Trip where it was beyond one of them, before the
-// program began again.
+// Bounded calls a function that reads records of an environment, within the bounds of the
+// request's supervisor. It returns a *supervisor.Trip if the function exceeded a bound before the
+// program started again.
 func (s *State) Bounded(ctx context.Context, env *Environment, read func() error) error {
 	e := s.Request.Supervisor.Evaluation("the records of environment "+env.Name(),
 		sha256.Sum256([]byte(env.Tip.String())), supervisor.Bounds{})

@@ -32,11 +32,11 @@ type Environment struct {
 	Record     *tree.Record
 	// Problems are the reasons why the record cannot be read.
 	Problems []diag.Diagnostic
-	Own      source.Own // where the environment's own files are, at the platform's head
+	Own      source.Own // the place of the environment's own files, at the platform's head
 	Orders   *ledger.Orders
 	History  *History
-	// Restored is the newest commit in which the tree was as kalypso left it, where what
-	// somebody did to it since is written over.
+	// Restored is the newest commit with an unchanged tree by kalypso, if later changes of others
+	// are overwritten.
 	Restored git.Hash
 }
 
@@ -58,7 +58,7 @@ func noRings(policy *model.Declaration) error {
 		"`kalypso vet %s`", policy.Name)
 }
 
-// openEnvironment finds out where an environment's tree is.
+// openEnvironment finds the place of an environment's tree.
 func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) (*Environment, error) {
 	out := &Environment{Policy: policy}
 	g := policy.GitOps

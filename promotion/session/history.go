@@ -187,8 +187,8 @@ func (h *History) landings(ctx context.Context, ring string, f func(landing) boo
 	return err
 }
 
-// filesIn identifies the files of a ring in a record. Of two commits one after the other, those of other
-// rings in the entries of clusters are the same.
+// filesIn returns an identifier for the files of a ring in a record. It may only be compared
+// between two successive commits, whose entries of clusters have the same files of other rings.
 func (env *Environment) filesIn(record *tree.Record, ring string) string {
 	if record == nil {
 		return ""
@@ -203,18 +203,18 @@ func (env *Environment) filesIn(record *tree.Record, ring string) string {
 	return b.String()
 }
 
-// Visit is the last time that a base commit, or a pair, was in a ring. It lasts while the ring has its
-// files, whichever base commit they come with.
+// Visit is the last time that a base commit, or a pair, was in a ring. It lasts while the ring
+// has its files, with any base commit.
 type Visit struct {
-	// Deployed are the commits that deployed it, and then other files of the environment
-	// with it, oldest first; none where it never was there.
+	// Deployed are the commits that deployed it, and then other files of the environment with it,
+	// oldest first. It is empty if the ring never had it.
 	Deployed []git.Hash
 	// Runs are all commits of the visit in groups with the same files, oldest first. They contain
 	// the commits of Deployed. They also contain the commits before with the same files as the
 	// first, and the commits after with the same files as the last.
 	Runs [][]git.Hash
-	// As is the source that came first with the files of the first run; the zero Source if it is what is
-	// looked for.
+	// As is the source that first had the files of the first run; the zero Source if it is the
+	// wanted source.
 	As tree.Source
 	// Followed is the commit that deployed other files after it, or zero.
 	Followed git.Hash
@@ -229,8 +229,8 @@ func (h *History) VisitOf(ctx context.Context, ring string, base tree.Revision) 
 		func(later landing) (bool, error) { return later.source.Base == base, nil })
 }
 
-// visit returns the last visit of the wanted source. goesOn reports whether it goes on with other
-// files that a later commit brings.
+// visit returns the last visit of the wanted source. goesOn reports whether it continues with the
+// different files of a later commit.
 func (h *History) visit(ctx context.Context, ring string, is func(landing) bool,
 	goesOn func(landing) (bool, error)) (v Visit, err error) {
 	var all []landing // newest first
@@ -348,8 +348,8 @@ func (env *Environment) IsOwn(p Past) bool {
 		message.Trailer(p.Message, RecordTrailer) == p.RecordID.String()
 }
 
-// Writer returns the message of kalypso's commit that wrote the record of a commit, also
-// where that came with a merge; "" if kalypso did not write it.
+// Writer returns the message of kalypso's commit that wrote the record of a commit, even if that
+// came with a merge. It returns "" if kalypso did not write it.
 func (env *Environment) Writer(ctx context.Context, p Past) (string, error) {
 	if env.IsOwn(p) {
 		return p.Message, nil
@@ -400,9 +400,9 @@ func (env *Environment) Introduced(ctx context.Context, i int) (int, error) {
 	return i, err
 }
 
-// CompiledFrom returns the commits that retained files of a cluster type were compiled
-// from: those of the newest state in which they were not retained. The zero Source where
-// the history has none.
+// CompiledFrom returns the source commits of retained files of a cluster type. They are the
+// commits of the newest state in which the files were not retained. It returns the zero Source if
+// the history has no such state.
 func (env *Environment) CompiledFrom(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
 	var of tree.Source
 	var failed error

@@ -85,8 +85,7 @@ func (env *Environment) movedBack(ctx context.Context) (*Move, error) {
 type Move struct {
 	Environment string
 	Was, Is     string // the folder if only that differs, else the whole place
-	// Former is the environment as it is in the place where it was; nil if that is a folder of the same
-	// branch.
+	// Former is the environment in its old place; nil if that is a folder of the same branch.
 	Former *Environment
 	// Gone is the environment that was in that place, if it is not known to be the same one: the policy
 	// does not have it any more.
@@ -109,7 +108,7 @@ func (m *Move) Hint() string {
 		"remove what is left in %s, which stays until then", m.Was)
 }
 
-// Blocks says why nothing is promoted before somebody says what is meant.
+// Blocks returns the reason why nothing is promoted until somebody decides about the move.
 func (m *Move) Blocks() string {
 	if m.Gone != "" {
 		return fmt.Sprintf("%s: if it was renamed, write environments: %s: formerly: %q, so that its "+

@@ -176,8 +176,8 @@ func (h *History) pairs(ctx context.Context, ring string, wanted func(tree.Sourc
 	return out, err
 }
 
-// VisitOfPair returns when a stage last had a pair. It goes on with newer own files and the same base commit,
-// because they contain its changes: each of them begins a run of its own.
+// VisitOfPair returns the last visit of a pair in a stage. It continues with newer own files and
+// the same base commit, because they contain its changes. Each of them begins a run of its own.
 func (s *State) VisitOfPair(ctx context.Context, st *Stage, of tree.Source) (Visit, error) {
 	return st.Environment.History.visit(ctx, st.RingName(),
 		func(l landing) bool { return l.source == of }, func(later landing) (bool, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/subject"
 )
 
-// allowedSignersFile is where the platform says whose signatures count, in the format of
+// allowedSignersFile is the file with the keys whose signatures count, in the format of
 // ssh-keygen(1).
 const allowedSignersFile = ".kalypso/allowed_signers"
 
@@ -32,7 +32,7 @@ type Platform struct {
 	Subject    subject.Subject
 	Head       git.Hash
 	Policies   []model.Declaration
-	// Lacks are the diagnostics of the base where it declares no environments.
+	// Lacks are the diagnostics of the base if it declares no environments.
 	Lacks []diag.Diagnostic
 	Bases *Bases
 	// allowedSigners are the keys whose signatures count, or nil.
@@ -206,8 +206,8 @@ func (p *Platform) Committed(of tree.Revision) time.Time {
 	return c.Committer.When.UTC()
 }
 
-// headOf returns the head of a branch, or zero. A clone that was made of one commit, as in
-// CI, knows the others as branches of origin.
+// headOf returns the head of a branch, or zero. A clone of one commit, as in CI, knows the other
+// branches as branches of origin.
 func (p *Platform) headOf(branch string) git.Hash {
 	if head := p.Repository.Refs[BranchRef(branch)]; !head.IsZero() {
 		return head

@@ -72,7 +72,7 @@ func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 	all.Wait()
 }
 
-// mostAtOnce is how many repositories are asked at once.
+// mostAtOnce is the number of repositories that are opened at once.
 const mostAtOnce = 8
 
 // openRemote opens a repository, or returns the result of openRemotes.
@@ -89,7 +89,7 @@ type Repository struct {
 	ledger.Repository
 	Forge forge.Forge
 	Plain bool // there is only git
-	// notes keep statuses and approvals where there is no forge.
+	// notes keep statuses and approvals if there is no forge.
 	notes *ledger.Notes
 	// statuses are nil before they are needed.
 	statuses *ledger.Statuses
@@ -115,7 +115,7 @@ func (o *opener) repository(ctx context.Context, url string) (*Repository, error
 	return r, nil
 }
 
-// openRepository opens a repository; what it returns is to be closed, also with an error.
+// openRepository opens a repository. The caller has to close the result, even after an error.
 func (o *opener) openRepository(ctx context.Context, url string) (r *Repository, err error) {
 	r = &Repository{Repository: ledger.Repository{Names: o.names}}
 	if r.Remote, err = o.openRemote(ctx, url); err != nil {
@@ -184,9 +184,9 @@ func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses,
 	return r.Statuses().Of(ctx, commit)
 }
 
-// gather fetches the objects of environments: from all repositories beside each other,
-// and from each in as few requests as possible. Readers fetch again anything that it
-// cannot get, and then the error is theirs.
+// gather fetches the objects of environments, from all repositories at the same time, and from
+// each in as few requests as possible. If it cannot get an object, its reader fetches the object
+// again and returns the error.
 func (s *State) gather(ctx context.Context) {
 	of := map[*Repository][]*Environment{}
 	for i := range s.Platform.Policies {
@@ -237,7 +237,7 @@ func (s *State) gatherOf(ctx context.Context, r *Repository, environments []*Env
 		if err != nil {
 			return err
 		}
-		_ = s.Bounded(ctx, env, func() error { // where it cannot be read, that is an error later
+		_ = s.Bounded(ctx, env, func() error { // if it cannot be read, that is an error later
 			record, _, err := at.Record(env.Folder)
 			if err == nil && record != nil && !env.Aside {
 				ids = append(ids, clusterTypesOf(record)...)
@@ -248,8 +248,8 @@ func (s *State) gatherOf(ctx context.Context, r *Repository, environments []*Env
 	return r.Remote.Prefetch(ctx, ids)
 }
 
-// recordIDs returns the ids of an environment's records in the commits that are here, the
-// first of which are read in any case.
+// recordIDs returns the ids of an environment's records in the commits that are already fetched.
+// The first of them are read in any case.
 func (env *Environment) recordIDs() (ids []git.Hash, err error) {
 	links, err := (&History{of: env, depth: firstDepth}).links()
 	if err != nil {
@@ -270,7 +270,8 @@ func (env *Environment) recordIDs() (ids []git.Hash, err error) {
 	return ids, nil
 }
 
-// recordIn returns the id of the environment's record in a commit; zero if it has none.
+// recordIn returns the id of the environment's record in a commit; zero if the commit has no
+// record.
 func (env *Environment) recordIn(l git.Link) (git.Hash, error) {
 	e, found, err := env.Repository.Staging.Find(l.Tree, path.Join(env.Folder, tree.RecordPath))
 	if err != nil || !found || e.Mode != git.FileMode {

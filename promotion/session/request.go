@@ -28,8 +28,8 @@ type Request struct {
 	Repository, Branch, Path string
 	// Head is a commit to take for the head of the branch; zero for the branch's own.
 	Head git.Hash
-	// Environments are those to work on, and Ring is a ring of the one; none and "" for
-	// all. The state of all others is read as far as gates need it.
+	// Environments are the environments to work on, and Ring is a ring of the only one; none and
+	// "" for all. The state of all other environments is read as far as gates need it.
 	Environments []string
 	Ring         string
 	// Former lets Environments name some that the policy does not have any more.

@@ -74,7 +74,7 @@ func Detect(remoteURL string, env func(string) string, override string) (kind, b
 // remote is an address of a repository on a server.
 type remote struct {
 	scheme string // http, https, or ssh for all others
-	host   string // in lower case; for http and https with the port, where it has one
+	host   string // in lower case; with the port for http and https, if it has one
 	path   string
 }
 
@@ -128,7 +128,7 @@ func parseURL(address string) (*remote, error) {
 	return nil, nil
 }
 
-// checked returns a remote, or an error where its host is invalid.
+// checked returns a remote, or an error if its host is invalid.
 func checked(r *remote) (*remote, error) {
 	r.host = strings.ToLower(r.host)
 	name := r.host

@@ -64,7 +64,7 @@ func TestDetect(t *testing.T) {
 		{"http://localhost:8080/acme/gitops", nil, "gitea", "gitea http://localhost:8080 acme/gitops"},
 		{"git@git.example.com:acme/gitops", []string{lab}, "gitlab", "gitlab https://git.example.com:8443/gitlab acme/gitops"},
 		{"https://github.com/acme/gitops", nil, "none", "none  "},
-		// Folders, and what is for other programs.
+		// Folders, and URLs for other programs.
 		{"/srv/git/gitops.git", nil, "", "none  "},
 		{"./a:b/c", nil, "", "none  "},
 		{"file:///srv/github.com/acme/gitops", nil, "", "none  "},

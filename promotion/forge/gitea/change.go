@@ -98,7 +98,7 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 	return nil, f.fail(doing, r, err)
 }
 
-// update writes the title and the body where they differ.
+// update writes the title and the body if they differ.
 func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
 	if pr.Title == spec.Title && pr.Body == spec.Body {
 		return pr, nil
@@ -111,8 +111,7 @@ func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.Ch
 	return updated, f.fail(fmt.Sprintf("update the pull request #%d", pr.Index), r, err)
 }
 
-// label adds the missing labels of a pull request, and creates those that the repository
-// lacks.
+// label adds the missing labels of a pull request, and creates labels that the repository lacks.
 func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string) error {
 	lacking := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return slices.ContainsFunc(pr.Labels, func(l *gitea.Label) bool { return l.Name == name })

@@ -155,8 +155,8 @@ func code(r *gitea.Response) int {
 
 var errHidden = errors.New("the server does not show it")
 
-// visible returns the repository, or a *forge.AuthError where it is not found: servers hide
-// it from users who may not see it.
+// visible returns the repository. It returns a *forge.AuthError if the repository is not found,
+// because servers hide it from users who may not see it.
 func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
 	repository, r, err := f.api(ctx).GetRepo(f.owner, f.name)
 	if code(r) == http.StatusNotFound {

@@ -133,7 +133,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Every write that goes wrong is there once, and nothing is waited for in vain.
+// Every write with a fault happens exactly once, and the client never waits in vain.
 func TestFaults(t *testing.T) {
 	busy := map[string]string{"Retry-After": "7"}
 	for name, fault := range map[string]forgetest.GitlabGiteaFault{
@@ -185,7 +185,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A list may not have yet what another process has just opened.
+// A list may lack a change request that another process has just opened.
 func TestExists(t *testing.T) {
 	server, f, _ := setup(t)
 	server.Open("promote/prod", "prod", "by another", false)
@@ -315,7 +315,7 @@ func TestMerge(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(server)
 			}
-			for range 2 { // the second time finds what the first one did
+			for range 2 { // the second call finds the result of the first
 				state, err := f.Merge(t.Context(), 1, head, test.options)
 				if state != test.state || (err != nil) != (test.lost || test.wrong) || errors.Is(err, git.ErrLostRace) != test.lost {
 					t.Fatal(state, err)
@@ -396,7 +396,7 @@ func TestReviews(t *testing.T) {
 	server.Review(1, "dora", "dismissed")
 	required(forge.Satisfied)
 	second := server.Commit("promote/prod", "", "a", "3")
-	required(forge.Unknown) // whether the stale one counts is not said
+	required(forge.Unknown) // the forge does not report whether the stale one counts
 	_ = clock.Wait(t.Context(), time.Minute)
 	server.Review(1, "carol", "approved")
 	required(forge.Satisfied)
@@ -435,7 +435,7 @@ func TestStatuses(t *testing.T) {
 	}})
 }
 
-// The library prints nothing, whatever goes wrong.
+// The library prints nothing, whatever the fault is.
 func TestSilence(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

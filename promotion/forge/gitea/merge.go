@@ -17,10 +17,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Merge implements forge.Forge. The head must contain the base: otherwise Gitea would make
-// a tree that nobody has reviewed, and the error is git.ErrLostRace. A merge that Gitea
-// makes by itself later has no such check: the branch's protection should block merging of
-// outdated heads.
+// Merge implements forge.Forge. The head must contain the base. Otherwise Gitea would make a tree
+// that nobody has reviewed, and Merge returns git.ErrLostRace. A merge that Gitea makes by itself
+// later has no such check. The branch's protection should block merging of outdated heads.
 func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		pr, err := f.get(ctx, number)
@@ -65,8 +64,8 @@ func settled(pr *gitea.PullRequest, head git.Hash) (forge.MergeState, error) {
 	return "", nil
 }
 
-// style returns the merge style for a method, or an error where the repository does not
-// allow it. Rebasing a head that contains the base is a fast-forward.
+// style returns the merge style for a method, or an error if the repository does not allow it.
+// Rebasing a head that contains the base is a fast-forward.
 func (f *Forge) style(ctx context.Context, method string) (gitea.MergeStyle, error) {
 	repository, err := f.visible(ctx)
 	if err != nil {
@@ -175,7 +174,7 @@ func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 
 // required reports whether the branch has the approvals that its protection requires. Only
 // administrators can see whether approvals of older heads count, and whether a request for
-// changes blocks: the result is Unknown where that matters.
+// changes blocks. The result is Unknown if it depends on that.
 func (f *Forge) required(ctx context.Context, number int,
 	newest map[string]*gitea.PullReview) (forge.Requirement, error) {
 	pr, err := f.get(ctx, number)

@@ -180,9 +180,9 @@ func (r *repo) Comment(ctx context.Context, number int, text string) error {
 	})
 }
 
-// SaveComment implements forge.Commenter: the comment is the viewer's first one with the mark.
-// GitHub does not say who asks with the token of a job: then only the mark tells which comment
-// it is.
+// SaveComment implements forge.Commenter. The comment is the viewer's first one with the mark.
+// With the token of a job, GitHub does not return the viewer. Then only the mark identifies the
+// comment.
 func (r *repo) SaveComment(ctx context.Context, number int, mark, text string) error {
 	return r.comment(ctx, number, text, func(ctx context.Context, path, viewer string) (*comment, error) {
 		var own *comment
@@ -199,8 +199,8 @@ func (r *repo) SaveComment(ctx context.Context, number int, mark, text string) e
 	})
 }
 
-// comment writes the text of a comment that find returns, or a new comment where it returns
-// nil, given the path of all comments and the viewer.
+// comment writes the text of the comment that find returns. If find returns nil, it writes a new
+// comment. find gets the path of all comments and the viewer.
 func (r *repo) comment(ctx context.Context, number int, text string,
 	find func(ctx context.Context, path, viewer string) (*comment, error)) error {
 	path := "issues/" + strconv.Itoa(number) + "/comments"

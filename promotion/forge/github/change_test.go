@@ -63,7 +63,7 @@ func TestSaveChangeOpens(t *testing.T) {
 	}
 }
 
-// Only what differs is written, and what others added stays.
+// Only differences are written, and additions of others stay.
 func TestSaveChangeUpdates(t *testing.T) {
 	w := start(t, "github.com")
 	first := w.save(t)
@@ -99,13 +99,13 @@ func TestSaveChangeUpdates(t *testing.T) {
 	}
 }
 
-// Labels that the repository lacks are made where it does not make them itself.
+// If the repository does not create missing labels itself, they are created.
 func TestSaveChangeMakesLabels(t *testing.T) {
 	w := start(t, "github.com")
 	w.repo.Change(func(r *forgetest.GitHubRepository) { r.OnlyKnownLabels = true })
 	s := spec()
 	s.Labels = []string{"kalypso", "promotion", "kalypso"}
-	w.Inject(refused(404, "POST", "/repos/acme/fleet/issues/*", "Not Found")) // as some servers say it
+	w.Inject(refused(404, "POST", "/repos/acme/fleet/issues/*", "Not Found")) // as some servers answer
 	for range 2 {
 		if got, err := w.forge.SaveChange(t.Context(), s); err != nil || len(got.Labels) != 2 {
 			t.Errorf("%+v, %v", got, err)

@@ -86,7 +86,7 @@ func newClient(host string, o Options) (*client, error) {
 	return c, nil
 }
 
-// locate sets the URLs of a host's APIs, as gh does: api_host of its hosts.yml comes first.
+// locate sets the URLs of a host's APIs. As in gh, api_host of its hosts.yml has priority.
 func (c *client) locate(host, name string) error {
 	api := "api." + host
 	rest, graphQL := "/", "/graphql"
@@ -270,8 +270,8 @@ func (e *graphQLError) Error() string {
 	return fmt.Sprintf("%s refuses %s: %s", e.host, e.operation, e.message)
 }
 
-// isGraphQL reports whether an error has a kind, and one of some words in its message; none
-// for any message.
+// isGraphQL reports whether an error has a kind, and one of some texts in its message. Without
+// texts, any message matches.
 func isGraphQL(err error, kind string, words ...string) bool {
 	e := (*graphQLError)(nil)
 	return errors.As(err, &e) && e.kind == kind && hasOneOf(e.message, words)
@@ -288,8 +288,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answers %s %s with %d: %s", r.host, r.method, r.path, r.status, r.message)
 }
 
-// isRefusal reports whether an error is a refusal with a status, and with one of some words
-// in its message; none for any message.
+// isRefusal reports whether an error is a refusal with a status, and with one of some texts in
+// its message. Without texts, any message matches.
 func isRefusal(err error, status int, words ...string) bool {
 	r := (*refusal)(nil)
 	return errors.As(err, &r) && r.status == status && hasOneOf(r.message, words)

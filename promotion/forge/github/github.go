@@ -141,7 +141,7 @@ func (r *repo) get(ctx context.Context, path string, query values, out any) erro
 	return r.explain(ctx, err)
 }
 
-// send writes below the repository's path; k is whether that may be done twice.
+// send writes to a path below the repository's. k determines whether the request may be repeated.
 func (r *repo) send(ctx context.Context, k server.Kind, method, path string, in, out any) error {
 	_, err := r.client.call(ctx, k, method, r.client.at(r.path+"/"+path, nil), in, out)
 	return r.explain(ctx, err)

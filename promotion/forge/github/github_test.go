@@ -56,8 +56,8 @@ type world struct {
 	head  git.Hash // of the branch promote, one commit ahead of prod
 }
 
-// template is a folder with the repository that every world has a copy of: git is slow
-// where it is started a hundred times.
+// template is a folder with a repository. Every world has a copy of it, because git would be slow
+// if the tests started it a hundred times.
 var template string
 
 func start(t *testing.T, host string) *world {
@@ -110,7 +110,7 @@ func (w *world) save(t *testing.T) *forge.Change {
 	return c
 }
 
-// lost is a fault that does what is asked, and closes the connection.
+// lost is a fault that obeys the request, and closes the connection.
 func lost(method, path string) forgetest.Fault {
 	return forgetest.Fault{Method: method, Path: path, Done: true}
 }

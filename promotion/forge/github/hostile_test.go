@@ -83,7 +83,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// A body that does not end is not read to its end, and not asked for again.
+// An endless body is not read to its end, and not requested again.
 func TestHostileLength(t *testing.T) {
 	w := start(t, "github.com")
 	w.Inject(forgetest.Fault{Status: 200, Body: "[" + strings.Repeat(" ", 17<<20) + "]"})
@@ -121,7 +121,7 @@ func TestHostileNumber(t *testing.T) {
 	}
 }
 
-// A list's next page has to be on the same server, and there is a last one.
+// A list's next page must be on the same server, and lists must end.
 func TestHostileLinks(t *testing.T) {
 	for link, want := range map[string]string{
 		`<https://evil.example/repos?page=2>; rel="next"`:                 "another server",
@@ -171,7 +171,7 @@ func TestHostileProtocol(t *testing.T) {
 	}
 }
 
-// A renamed repository is followed where the request keeps its meaning.
+// A redirect to a renamed repository is followed if the request keeps its meaning.
 func TestRedirect(t *testing.T) {
 	w := start(t, "github.com")
 	c := w.save(t)

@@ -72,7 +72,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Once a limit is used up, nothing more is sent until it is not.
+// After a limit is used up, no requests are sent until its window ends.
 func TestLimitIsKept(t *testing.T) {
 	w := start(t, "github.com")
 	w.Inject(limit(403, 1, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(w.Clock.Now().Add(time.Hour).Unix(), 10)))
@@ -122,7 +122,7 @@ func TestPatienceTogether(t *testing.T) {
 	}
 }
 
-// A server that fails is asked again, a few times and less and less often.
+// A request to a failing server is repeated a few times, with increasing pauses.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string

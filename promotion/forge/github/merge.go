@@ -16,10 +16,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Merge compares the branches itself before it merges: GitHub refuses a head that has
-// moved, but a base that has moved only where the branch's protection requires up-to-date
-// branches. Without that rule, a push to the base between the two requests is not detected,
-// nor is one while a merge is scheduled.
+// Merge compares the branches itself before it merges. GitHub always refuses a head that has
+// moved. It only refuses a base that has moved if the branch's protection requires up-to-date
+// branches. Without that rule, a push to the base between the two requests is not detected.
+// Neither is a push while a merge is scheduled.
 func (r *repo) Merge(
 	ctx context.Context, number int, head git.Hash, o forge.MergeOptions,
 ) (state forge.MergeState, err error) {
@@ -138,12 +138,12 @@ func (r *repo) methods(ctx context.Context, o forge.MergeOptions) ([]string, err
 	return out, nil
 }
 
-// notAllowed is in the message about a method that the repository does not allow, and not
-// in those about rules that are not satisfied yet.
+// notAllowed is a part of the message about a method that the repository does not allow. Messages
+// about rules that are not satisfied yet do not contain it.
 const notAllowed = "not allowed on this repository"
 
-// mergeNow merges with the first method that the repository allows. It returns that one and
-// those after it.
+// mergeNow merges with the first method that the repository allows. It returns that method and
+// the methods after it.
 func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []string,
 	o forge.MergeOptions) ([]string, error) {
 	for {
@@ -181,8 +181,8 @@ const (
 }`
 )
 
-// enqueue adds a pull request to the base's merge queue, which accepts only those that are
-// ready.
+// enqueue adds a pull request to the base's merge queue, which accepts only pull requests that
+// are ready.
 func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error) {
 	err := r.client.graphQL(ctx, server.Idempotent, "Enqueue", enqueueText,
 		map[string]any{"id": p.NodeID, "head": head.String()}, nil)
@@ -215,8 +215,7 @@ func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods [
 	case !isGraphQL(err, unprocessable):
 		return "", err
 	}
-	// Only the message tells whether the reason is the head, or that auto-merge is
-	// disabled.
+	// Only the message shows whether the reason is the head, or that auto-merge is disabled.
 	now, err := r.pull(ctx, p.Number)
 	if err != nil {
 		return "", err
@@ -283,8 +282,8 @@ func (r *repo) reviews(ctx context.Context, number int) (*forge.Reviews, error) 
 	err := pages(ctx, r, "pulls/"+strconv.Itoa(number)+"/reviews", nil, func(page []struct {
 		User  *user  `json:"user"`
 		State string `json:"state"`
-		// Association is the relation of the reviewer to the repository. Anybody may review
-		// a public one; only reviews of those who belong to it count.
+		// Association is the relation of the reviewer to the repository. Anybody may review a
+		// public repository, but only reviews by its members count.
 		Association string    `json:"author_association"`
 		Commit      string    `json:"commit_id"`
 		At          time.Time `json:"submitted_at"`

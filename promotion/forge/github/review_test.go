@@ -40,7 +40,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// Without a rule, GitHub decides nothing, and nothing is taken for satisfied.
+// Without a rule, GitHub has no decision, and the requirement does not count as satisfied.
 func TestRequired(t *testing.T) {
 	for _, c := range []struct {
 		approvals int

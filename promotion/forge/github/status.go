@@ -113,8 +113,8 @@ func (r *repo) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, e
 	return out, nil
 }
 
-// eachStatus calls keep for the statuses of a commit, newest first, until it returns false.
-// A commit that GitHub does not know has none.
+// eachStatus calls keep for the statuses of a commit, newest first, until it returns false. A
+// commit that GitHub does not know has no statuses.
 func (r *repo) eachStatus(ctx context.Context, commit git.Hash, keep func(status) bool) error {
 	err := pages(ctx, r, "commits/"+commit.String()+"/statuses", nil, func(page []status) bool {
 		for _, s := range page {

@@ -21,8 +21,8 @@ func short(statuses []forge.Status) (out []string) {
 	return out
 }
 
-// The history of statuses and check runs is one list, oldest first; commits that
-// GitHub does not know have none.
+// The history of statuses and check runs is one list, oldest first. Commits that GitHub does not
+// know have no statuses.
 func TestStatuses(t *testing.T) {
 	for _, host := range hosts {
 		w := start(t, host)
@@ -65,7 +65,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// Lists are read to their end, and what did not change is not counted again.
+// Lists are read to their end, and unchanged pages do not count again.
 func TestStatusPages(t *testing.T) {
 	for _, host := range hosts {
 		w := start(t, host)

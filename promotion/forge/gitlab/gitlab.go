@@ -160,7 +160,7 @@ func (f *Forge) fail(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// code returns the status code of an error. It returns 0 if the error has none.
+// code returns the status code of an error. It returns 0 if the error has no code.
 func code(err error) int {
 	answer := (*gl.ErrorResponse)(nil)
 	switch {

@@ -117,7 +117,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Every write that goes wrong is there once, and nothing is waited for in vain.
+// Every write with a fault happens exactly once, and the client never waits in vain.
 func TestFaults(t *testing.T) {
 	busy := map[string]string{"Retry-After": "7"}
 	for name, fault := range map[string]forgetest.GitlabGiteaFault{
@@ -193,7 +193,7 @@ func once(t *testing.T, server *forgetest.GitLab, f *gitlab.Forge, write string,
 	}
 }
 
-// A list may not have yet what another process has just opened.
+// A list may lack a change request that another process has just opened.
 func TestExists(t *testing.T) {
 	server, f, _ := setup(t)
 	server.Open("promote/prod", "prod", "by another", false)
@@ -326,7 +326,7 @@ func TestMerge(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(server)
 			}
-			for range 2 { // the second time finds what the first one did
+			for range 2 { // the second call finds the result of the first
 				state, err := f.Merge(t.Context(), 1, head, test.options)
 				if state != test.state || (err != nil) != (test.lost || test.wrong) || errors.Is(err, git.ErrLostRace) != test.lost {
 					t.Fatal(state, err)

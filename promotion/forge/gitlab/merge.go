@@ -153,7 +153,7 @@ func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 		}
 		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID, gl.WithContext(ctx))
 		switch code(err) {
-		// it is merged or closed, or nothing is scheduled any more
+		// it is merged or closed, or the merge is not scheduled any more
 		case http.StatusMethodNotAllowed, http.StatusNotAcceptable:
 			return nil
 		}
@@ -215,7 +215,7 @@ func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestRe
 	return forge.ByReviewer(by)
 }
 
-// headAt returns the head at a time; the zero Hash where it is not known.
+// headAt returns the head at a time; the zero Hash if it is not known.
 func headAt(versions []*gl.MergeRequestDiffVersion, at time.Time) git.Hash {
 	var head git.Hash
 	var since time.Time

@@ -25,7 +25,8 @@ func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash]
 	})
 }
 
-// statuses returns the statuses of a commit, with a name where it is not empty.
+// statuses returns the statuses of a commit. If name is not empty, it returns only statuses with
+// that name.
 func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]forge.Status, error) {
 	o := gl.GetCommitStatusesOptions{All: gl.Ptr(true)}
 	if name != "" {

@@ -95,8 +95,8 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	return forge.Review{By: by, Approved: true, Commit: plumbing.NewHash(commit), At: at}, ok
 }
 
-// held has the statuses that wait to be pushed: the commits of the notes that add them, on
-// top of the one that the ref was at.
+// held has the statuses that wait for a push: the commits of the notes that add them, on top of
+// the commit of the ref.
 type held struct {
 	statuses []heldStatus // in their order, to add them again
 	objects  map[git.Hash]git.Object
@@ -119,9 +119,8 @@ func (f *Forge) Hold() {
 
 func newHeld() *held { return &held{objects: map[git.Hash]git.Object{}} }
 
-// Flush pushes what is held, and ends Hold. After a lost race, it adds the statuses again
-// to the new notes. The error is git.ErrLostRace after five lost races: nothing was pushed
-// then.
+// Flush pushes the held statuses, and ends Hold. After a lost race, it adds the statuses again to
+// the new notes. After five lost races it returns git.ErrLostRace, and has pushed nothing.
 func (f *Forge) Flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,7 +32,7 @@ func readNotes(from objects) *notes {
 		commits: map[git.Hash]object{}}
 }
 
-// tree returns the entries of a folder; none for the zero Hash.
+// tree returns the entries of a folder. The zero Hash has no entries.
 func (n *notes) tree(id git.Hash) ([]git.Entry, error) {
 	if entries, ok := n.trees[id]; ok || id.IsZero() {
 		return entries, nil
@@ -141,7 +141,7 @@ func (w *writing) within(entries []git.Entry, name string, note git.Hash) (git.H
 	return w.write(entries), err
 }
 
-// spread moves all notes of a folder into those of their first two digits.
+// spread moves all notes of a folder into folders named by their first two digits.
 func (w *writing) spread(entries []git.Entry) ([]git.Entry, error) {
 	fans := map[string][]git.Entry{}
 	for _, e := range entries {

@@ -32,9 +32,8 @@ type Repository interface {
 	Refs(ctx context.Context) (map[string]git.Hash, error)
 	// Object returns an object that is reachable from a ref.
 	Object(id git.Hash) (git.Object, error)
-	// Push moves a ref from old, the zero Hash for one that does not exist, to new, after
-	// the objects were added to the pack. The error is git.ErrLostRace where the ref is not
-	// at old.
+	// Push moves a ref from old to new, after the objects were added to the pack. If the ref does
+	// not exist, old is the zero Hash. Push returns git.ErrLostRace if the ref is not at old.
 	Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error
 }
 
@@ -78,16 +77,16 @@ func New(repository Repository, o Options) (*Forge, error) {
 	return f, nil
 }
 
-// Kind returns none.
+// Kind returns "none".
 func (f *Forge) Kind() string { return "none" }
 
 // Repository returns "": there are no pages.
 func (f *Forge) Repository() string { return "" }
 
-// Limits returns none.
+// Limits returns the zero Limits, because there are no limits.
 func (f *Forge) Limits() forge.Limits { return forge.Limits{} }
 
-// Viewer returns the author of new statuses: the principal of the signer's key, where that
+// Viewer returns the author of new statuses. This is the principal of the signer's key if the key
 // is allowed, or the committer as "Name <email>".
 func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer(f.o.Now()), nil }
 

@@ -32,7 +32,7 @@ type bare struct {
 	t    *testing.T
 	dir  string
 	repo *git.Repository
-	// before, where it is set, is called before each push.
+	// before is called before each push, if it is not nil.
 	before func()
 }
 
@@ -71,7 +71,7 @@ func (b *bare) run(arguments ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// commit makes a commit that nothing refers to but what a test makes.
+// commit makes a commit that has no refs until a test makes them.
 func (b *bare) commit(message string) git.Hash {
 	b.t.Helper()
 	return plumbing.NewHash(b.git("commit-tree", "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "-m", message))

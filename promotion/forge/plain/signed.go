@@ -141,7 +141,7 @@ func (o object) key() (ssh.PublicKey, error) {
 	return signature.PublicKey, nil
 }
 
-// encode returns a commit, signed where there is a signer.
+// encode returns a commit, signed if there is a signer.
 func (f *Forge) encode(c git.Commit) ([]byte, error) {
 	if f.o.Signer == nil {
 		return c.Encode(), nil
@@ -193,8 +193,8 @@ func parseSigner(line string) (s signer, ok bool, err error) {
 	if at < 0 || strings.ContainsAny(line[:at], "\"<>") {
 		return s, false, fmt.Errorf("it is not PRINCIPALS [OPTIONS] KEYTYPE KEY")
 	}
-	// Of several principals of one key, the first one stands for all: otherwise each would
-	// count as another approver.
+	// If a key has several principals, only the first one counts. Otherwise each would count as
+	// another approver.
 	s.principal, _, _ = strings.Cut(line[:at], ",")
 	key, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(line[at:]))
 	if err != nil || len(rest) > 0 || s.principal == "" {

@@ -339,9 +339,8 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 	return w.add(git.CommitKind, data), err
 }
 
-// Annotate sets the note of a commit in a ref of notes, such as
-// refs/notes/hydrator.metadata, to a text. Nothing is written where it is the same. It
-// retries after lost races.
+// Annotate sets the note of a commit in a ref of notes, such as refs/notes/hydrator.metadata, to
+// a text. It writes nothing if the note has the text already. It retries after lost races.
 func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,10 +38,9 @@ func New(client *api.Client, address string, now func() time.Time) *Source {
 func (s *Source) Name() string { return "hub " + s.address }
 
 // Reports returns a report for each wanted assignment and cluster that has ever reported to the
-// hub. The error is for one of which the newest commit is not among the wanted ones: its states
-// are about something else. It is a
-// *forge.AuthError where the hub wants another token, a *forge.UnavailableError where it does
-// not answer.
+// hub. It returns an error if the hub does not know a wanted commit yet, because its states are
+// then about another commit. The error is a *forge.AuthError if the hub requires another token,
+// and a *forge.UnavailableError if the hub does not answer.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	wanted := make(map[string]*rollout.Assignment, len(w.Assignments))
 	for i := range w.Assignments {

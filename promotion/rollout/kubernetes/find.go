@@ -88,7 +88,7 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 		}
 	}
 	if f.applies && f.State != rollout.Progressing && !f.current {
-		// The state of another commit proves nothing about the wanted one.
+		// The state of another commit does not prove anything about the wanted one.
 		f.Judgement = reconcilers.Judgement{State: rollout.Progressing, Message: "is not at a wanted commit: " + f.Message}
 	}
 	return f, true

@@ -24,8 +24,8 @@ type Options struct {
 	// Kubeconfig is the path of the file. Its exec plugins are run, because it is the
 	// user's own. They cannot prompt.
 	Kubeconfig string
-	// Contexts are contexts of the file, each a cluster of that name; none for the current
-	// one.
+	// Contexts are contexts of the file, each a cluster of that name. If the list is empty, the
+	// current context counts.
 	Contexts []string
 	// Namespace is the namespace of the reconcilers' objects; "" for all, which needs the
 	// permission to list them in all namespaces.
@@ -48,8 +48,8 @@ type Source struct {
 
 var _ rollout.Source = (*Source)(nil)
 
-// New reads the kubeconfig, and makes no request. The error is for an invalid file, or
-// lists its contexts where one is missing.
+// New reads the kubeconfig, and makes no request. It returns an error if the file is invalid, or
+// if a context is missing. The error then lists the contexts.
 func New(o Options) (*Source, error) {
 	clusters, err := apiserver.Open(o.Kubeconfig, o.Contexts)
 	if err != nil {

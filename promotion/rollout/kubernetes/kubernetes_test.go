@@ -316,8 +316,8 @@ func TestDestinations(t *testing.T) {
 	}
 }
 
-// A team's own backend names its objects as it likes: those that say which commit they
-// have applied are believed.
+// A team's own backend may name its objects in any way. Objects that report their applied commit
+// count.
 func TestOwnBackend(t *testing.T) {
 	s := serve(t, map[string][]object{kustomizations: {
 		flux("anything", "a", ready("True", "", "", commit, commit)),
@@ -379,7 +379,7 @@ func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		user   string
 		answer func(http.ResponseWriter)
-		want   any // as errors.As takes it
+		want   any // for errors.As
 		text   string
 	}{
 		"nobody":    {"{token: another}", nil, new(*forge.AuthError), "listing the Kustomizations of context edge-0: "},
@@ -405,8 +405,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A server, or a plugin, that does not answer keeps nobody waiting, and what the other
-// clusters say is there all the same.
+// If a server or a plugin does not answer, nobody has to wait for it, and the reports of the
+// other clusters are returned.
 func TestSilence(t *testing.T) {
 	fine := serve(t, map[string][]object{kustomizations: {flux("a-assignment", "a", ready("True", "", "", commit, commit))}})
 	silent, done := serve(t, nil), make(chan struct{})

@@ -37,8 +37,8 @@ func allGroups() (out []string) {
 	return out
 }
 
-// list returns the findings among all objects of a kind. A cluster without the kind has
-// none. The error is as Reports documents it.
+// list returns the findings among all objects of a kind. A cluster without the kind has no
+// findings. Reports documents the errors.
 func (s *Source) list(ctx context.Context, c *apiserver.Server, k reconcilers.Kind,
 	known *expected) ([]finding, error) {
 	var found []finding

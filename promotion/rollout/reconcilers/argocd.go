@@ -61,9 +61,9 @@ type application struct {
 	} `json:"status"`
 }
 
-// judgeArgoCD returns the state of an Application: healthy is one that is synced, healthy,
-// and not syncing again. An error in its conditions is a failure where it is about the
-// spec; other errors, such as an unreachable repository, may pass.
+// judgeArgoCD returns the state of an Application. An Application is healthy if it is synced,
+// healthy, and not syncing again. An error in its conditions is a failure if it is about the
+// spec. Other errors, such as an unreachable repository, may pass.
 func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 	var a application
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a); err != nil {
@@ -105,8 +105,8 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 	return j, nil
 }
 
-// SyncAnnotation is on the Applications that kalypso emits without automated sync, with ManualSync:
-// the platform wants people to sync them.
+// SyncAnnotation is on the Applications that kalypso emits without automated sync. Its value is
+// ManualSync, because people have to sync them.
 const (
 	SyncAnnotation = "kalypso.io/sync"
 	ManualSync     = "manual"
@@ -119,7 +119,7 @@ func (a *application) suspended() bool {
 		a.Metadata.Annotations[SyncAnnotation] != ManualSync
 }
 
-// applied returns the commits of the last sync that succeeded; none where that is not known.
+// applied returns the commits of the last successful sync. It returns none if they are not known.
 func (a *application) applied() []string {
 	if h := a.Status.History; len(h) > 0 {
 		last := h[len(h)-1]

@@ -36,8 +36,7 @@ type bundleDeployment struct {
 }
 
 // judgeFleet returns the state of a BundleDeployment, as Fleet's own summaries have it
-// (internal/cmd/controller/summary). Fleet does not say that something which is not ready
-// will never be.
+// (internal/cmd/controller/summary). Fleet does not report that an object can never become ready.
 func judgeFleet(u *unstructured.Unstructured) (Judgement, error) {
 	var d bundleDeployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {

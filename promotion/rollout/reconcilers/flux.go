@@ -149,7 +149,8 @@ func (o *fluxObject) failure() (reason string, since time.Time) {
 	return "", time.Time{}
 }
 
-// specified returns when the spec was last changed; in the far future where nothing says that.
+// specified returns the time of the last change of the spec. If it is not known, the time is in
+// the far future.
 func (o *fluxObject) specified() time.Time {
 	var last time.Time
 	for _, e := range o.Metadata.ManagedFields {
@@ -179,8 +180,8 @@ func (o *fluxObject) since(ready metav1.Condition) time.Time {
 	return o.held()
 }
 
-// held returns since when the content and the result of the newest entry of the history have
-// been the present ones: no other was there since.
+// held returns the time since which the content and the result of the newest entry of the history
+// are the present ones, without others in between.
 func (o *fluxObject) held() time.Time {
 	h := o.Status.History
 	first := h[0].FirstReconciled.Time

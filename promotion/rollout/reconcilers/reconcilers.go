@@ -60,24 +60,24 @@ type Judgement struct {
 	// failure.
 	Suspended string
 	Message   string
-	// At are the commits that the state is about, if the object applies a folder: the first
-	// says it best.
+	// At are the commits that the state is about, if the object applies a folder. The first is the
+	// most specific.
 	At []string
-	// Again says that At is being applied, maybe once more: how that ended the last time is not
-	// all in the object.
+	// Again is true if At is being applied, maybe once more. The object may lack the result of the
+	// previous attempt.
 	Again bool
-	// Applied are the commits that were applied last, where the state may be about others; none where
-	// that is not known.
+	// Applied are the commits that were applied last, if the state may be about others. It is
+	// empty if they are not known.
 	Applied []string
-	// Origin is where the folder is taken from, if the object applies one.
+	// Origin is the source of the folder, if the object applies one.
 	Origin origin.Origin
-	// Any says that it is about whatever is wanted: nothing can be applied.
+	// Any is true if the state is about any wanted commit, because nothing can be applied.
 	Any bool
-	// Before is a commit that was applied, and ready, until another one began to be: where both
-	// have the same content, nothing changes.
+	// Before is a commit that was applied, and ready, until another one started. If both have the
+	// same content, nothing changes.
 	Before string
-	// Last is the commit that was applied last, whatever came of it, while At is not applied yet:
-	// what the objects say that it brought is about it.
+	// Last is the commit that was applied last, with any result, while At is not applied yet. The
+	// objects report the state of that commit.
 	Last  string
 	Since time.Time // zero if the object does not report it
 }

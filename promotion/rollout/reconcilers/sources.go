@@ -19,8 +19,8 @@ type sourceKind struct {
 	name     string
 }
 
-// sourceKinds returns the kinds of source that objects of kind k refer to. Applications have none:
-// they name their repository themselves.
+// sourceKinds returns the kinds of source that objects of kind k refer to. Applications have no
+// sources, because they name their repository themselves.
 func (k Kind) sourceKinds() []sourceKind {
 	of := func(group, version, resource, name string) sourceKind {
 		return sourceKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, name}

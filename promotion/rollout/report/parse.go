@@ -27,9 +27,9 @@ const (
 
 // File is the content of a file of reports.
 type File struct {
-	Cluster string // "" if the file has none
+	Cluster string // "" if the file names none
 	Commit  git.Hash
-	Origin  origin.Origin // where the cluster's folder was taken from, as far as the file says that
+	Origin  origin.Origin // the origin of the cluster's folder, as far as the file names it
 	Reports []Entry
 }
 
@@ -38,7 +38,7 @@ type Entry struct {
 	Assignment string
 	State      rollout.State // Healthy, Progressing or Failed
 	Message    string
-	At         time.Time // the zero Time where the file has none
+	At         time.Time // the zero Time if the file has no time
 }
 
 // Parse parses a file's content, which need not be trusted. Unknown and duplicate fields
@@ -57,7 +57,7 @@ type parser struct {
 	file string
 	data []byte
 	dec  *json.Decoder
-	at   int64 // where the last token begins
+	at   int64 // the beginning of the last token
 }
 
 // misplaced is an error in the last token.

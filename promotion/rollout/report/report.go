@@ -1,5 +1,5 @@
-// Package report reads reports of rollouts from files: those that Ansible's role writes,
-// and those of other tools. A file is JSON:
+// Package report reads reports of rollouts from files of Ansible's role, and of other tools. A
+// file is JSON:
 //
 //	{
 //	  "apiVersion": "kalypso.io/v1alpha1",
@@ -14,9 +14,10 @@
 //	  ]
 //	}
 //
-// commit is the one of the GitOps branch that was applied to the cluster. A state is
-// healthy, progressing or failed. repository, branch and path are where it was taken from: path is
-// the folder of the cluster type, or of a class of it. They, cluster, message and at may be left out.
+// commit is the commit of the GitOps branch that was applied to the cluster. A state is healthy,
+// progressing or failed. repository, branch and path are the origin of the commit. path is the
+// folder of the cluster type, or of a class of it. repository, branch, path, cluster, message and
+// at may be left out.
 package report
 
 import (
@@ -65,10 +66,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.At.File, e.At.Line, e.At.Column, e.Problem)
 }
 
-// Reports returns the reports of the wanted assignments. A report about an unwanted commit
-// is progressing, whatever its state: something older runs there. The error for an
-// unreadable file is an *Error where its text is the reason: the missing report may be a
-// failure.
+// Reports returns the reports of the wanted assignments. A report about an unwanted commit is
+// progressing, whatever its state, because an older commit runs there. If a file cannot be read,
+// Reports returns an error, because the missing report may be a failure. The error is an *Error
+// if the file's text is the reason.
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	commits := make(map[git.Hash]bool, len(w.Commits))
 	for _, c := range w.Commits {

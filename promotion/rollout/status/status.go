@@ -1,11 +1,11 @@
-// Package status reads reports of rollouts from the statuses that reconcilers set on
-// the commits of a GitOps branch: Flux's notification-controller
-// (https://fluxcd.io/flux/components/notification/providers/#git-commit-status-updates)
-// and Argo CD's notifications
+// Package status reads reports of rollouts from the statuses that reconcilers set on the commits
+// of a GitOps branch: Flux's notification-controller
+// (https://fluxcd.io/flux/components/notification/providers/#git-commit-status-updates) and Argo
+// CD's notifications
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/notifications/services/github).
 //
-// Statuses go in, and reports come out. Anybody who may set statuses can set any:
-// Options.By limits the authors.
+// The inputs are statuses, and the results are reports. Anybody who may set statuses can set any
+// status, so Options.By limits the authors.
 package status
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Options configure which statuses count.
 type Options struct {
-	// By are the authors that may report, as forge.Status.By; none for anybody.
+	// By are the authors that may report, as forge.Status.By. If it is empty, anybody may report.
 	By []string
 	// Clusters are the names of clusters by their text in a status's name. With Flux, the text is
 	// the first eight digits of the uid of the cluster's Provider, unless the Provider has a
@@ -190,9 +190,9 @@ var reconcilerSegments = sync.OnceValue(func() (out []string) {
 	return out
 })
 
-// report returns the report of a subject: the report of the newest commit with statuses.
-// If those have several names, the newest of each counts, and the worst of them: they may
-// be of two clusters.
+// report returns the report of a subject: the report of the newest commit with statuses. If those
+// statuses have several names, the newest of each name counts. The worst of them is the report,
+// because they may be about two clusters.
 func report(about subject, all []dated) rollout.Report {
 	names := map[string][]dated{}
 	youngest := all[0].age

@@ -23,7 +23,7 @@ const (
 // nobody needs it.
 const look = `{{string . "name"}} {{bar . "[" "=" ">" " " "]"}} {{string . "counts"}}{{rtime . ", %s left" "%.0s" ""}}`
 
-// draw draws the bars in place of those that are on the terminal, if they differ.
+// draw draws the bars in place of the bars on the terminal, if they differ.
 func (d *Display) draw() {
 	columns, rows := d.Size()
 	lines := d.lines(min(columns-1, widest), max(min(rows-1, maxBars), 1))
@@ -33,14 +33,14 @@ func (d *Display) draw() {
 	var out strings.Builder
 	out.WriteString(d.back())
 	for _, line := range lines {
-		out.WriteString(line + "\x1b[K\n") // erase what is left of the line before
+		out.WriteString(line + "\x1b[K\n") // erase the rest of the previous line
 	}
 	out.WriteString("\x1b[J") // erase the lines below
 	d.drawn = lines
 	d.write(out.String())
 }
 
-// back moves the cursor to where the bars begin.
+// back moves the cursor to the beginning of the bars.
 func (d *Display) back() string {
 	if len(d.drawn) == 0 {
 		return ""
@@ -48,8 +48,7 @@ func (d *Display) back() string {
 	return fmt.Sprintf("\r\x1b[%dA", len(d.drawn))
 }
 
-// lines returns at most so many lines of at most that width, those of
-// environments that are not done first.
+// lines returns at most so many lines of at most that width. Environments in progress come first.
 func (d *Display) lines(width, most int) []string {
 	all := d.all()
 	if len(all) == 0 {
@@ -83,7 +82,7 @@ func (d *Display) bar(p engine.Progress, name, width int) string {
 	bar.SetTotal(int64(p.Total)).SetCurrent(int64(p.Done)).SetWidth(max(width, 1))
 	bar.Set("name", fmt.Sprintf("%-*s", name, p.Environment)).Set("counts", counts(p))
 	if isDone(p) {
-		bar.Finish() // there is no time left to tell
+		bar.Finish() // no remaining time is shown
 	}
 	return clip(bar.String(), width)
 }

@@ -99,8 +99,7 @@ func (d *Display) Report(p engine.Progress) {
 	d.far[p.Environment] = p
 }
 
-// Stop ends the display, and returns once nothing of it is on the terminal. After
-// the first call it does nothing.
+// Stop ends the display, and returns after it has cleared the terminal. Further calls do nothing.
 func (d *Display) Stop() {
 	if d == nil {
 		return
@@ -109,8 +108,7 @@ func (d *Display) Stop() {
 	<-d.ended
 }
 
-// all returns how far the environments are, by name, those that are done after
-// the others.
+// all returns the progress of the environments, sorted by name, with finished environments last.
 func (d *Display) all() []engine.Progress {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -47,7 +47,7 @@ func TestBars(t *testing.T) {
 		out.after(t, 100*time.Millisecond, "\r\x1b[1A"+
 			"dev  [                                ] 0 of 10 assignments\x1b[K\n"+
 			"prod [============>            ] 2,000 of 4,000 assignments\x1b[K\n\x1b[J")
-		out.after(t, time.Second, "") // nothing moves
+		out.after(t, time.Second, "") // no progress, no output
 		d.Report(at("dev", 10, 10))
 		rows = 2 // room for one line, and the cursor's
 		out.after(t, 100*time.Millisecond, "\r\x1b[2Aand 2 more\x1b[K\n\x1b[J")

@@ -12,11 +12,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// subscribe asks the system to tell of every folder there is now. Folders that
-// it tells of already stay so.
+// subscribe requests notifications for every folder that exists now. Existing subscriptions stay.
 func (w *Watcher) subscribe() error {
-	// Of folders below one that was moved the system would go on to tell, by the
-	// names that they had.
+	// The system would continue to send notifications about folders below a moved one, by their
+	// old names.
 	for _, path := range w.notifier.WatchList() {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			_ = w.notifier.Remove(path) // the system may have ended it itself
@@ -49,7 +48,7 @@ func (w *Watcher) subscribe() error {
 	return err
 }
 
-// unableError says that the system does not tell of a folder.
+// unableError is the error if the system sends no notifications for a folder.
 type unableError struct{ error }
 
 func (e *unableError) Unwrap() error { return e.error }

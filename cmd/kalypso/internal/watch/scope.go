@@ -12,9 +12,8 @@ import (
 // scope is which files count.
 type scope struct{ Options }
 
-// passing are the names of files that editors and systems write beside those
-// that are edited: backups, swap files, locks, and the files that are renamed
-// into their place.
+// passing are the names of files that editors and systems write next to edited files: backups,
+// swap files, locks, and the files that replace the edited ones by a rename.
 var passing = []string{
 	"*~", "#*#", ".#*", // Emacs and others
 	".*.sw?", "4913", // Vim, which tries with 4913 whether it may write

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// quiet is how long nothing may change before a burst of changes is over.
+	// quiet is the time without changes after which a burst of changes is over.
 	quiet = 100 * time.Millisecond
 	// longest is how long a burst can last.
 	longest = time.Second
@@ -39,14 +39,14 @@ type Options struct {
 	// Follow reports whether a link to a folder is watched like a folder. If it is nil, the
 	// targets of links to folders do not count. The targets of links to files always do.
 	Follow func(path string) bool
-	// Poll looks at the size, time and mode of every file twice a second instead of
-	// asking the system to tell.
+	// Poll compares the size, time and mode of every file twice a second instead of using the
+	// system's notifications.
 	Poll bool
-	// Warn is called, at most once, with the reason why files are polled though nobody asked for it.
+	// Warn is called, at most once, with the reason why files are polled although Poll is false.
 	Warn func(error)
 }
 
-// GoneError says that the folder that is watched does not exist any more.
+// GoneError is the error if the watched folder does not exist any more.
 type GoneError struct{ Root string }
 
 // Error names the folder.
@@ -155,7 +155,7 @@ type stamp struct {
 	mtime time.Time
 }
 
-// look remembers what there is.
+// look records the present state of the files.
 func (w *Watcher) look() (err error) {
 	w.seen, err = w.stamps()
 	return err

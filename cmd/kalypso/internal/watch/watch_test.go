@@ -19,7 +19,7 @@ import (
 // deadline is the longest time until a change must be reported.
 const deadline = 5 * time.Minute
 
-// folders makes a root with a folder in it, and a folder beside it.
+// folders makes a root with a folder in it, and another folder next to the root.
 func folders(t *testing.T) (root, beside string) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -150,8 +150,7 @@ func TestPolled(t *testing.T) {
 	}
 }
 
-// TestFollowsFolders: folders that are new, and those that were moved, are
-// watched as well.
+// TestFollowsFolders checks that new folders and moved folders are watched as well.
 func TestFollowsFolders(t *testing.T) {
 	root, beside := folders(t)
 	w := open(t, optionsOf(root, beside))
@@ -168,7 +167,7 @@ func TestFollowsFolders(t *testing.T) {
 	must(t, w.Next(ctx))
 }
 
-// TestGone: without its root there is nothing to watch.
+// TestGone checks that watching ends with a GoneError if the root is gone.
 func TestGone(t *testing.T) {
 	ways := map[string]func(root string) error{
 		"removed": os.RemoveAll,
@@ -193,8 +192,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestUnable: where the system stops telling of changes they are polled, and what
-// may have been missed is a change.
+// TestUnable checks that files are polled if the system stops sending notifications, and that
+// changes may have been missed counts as a change.
 func TestUnable(t *testing.T) {
 	root, _ := folders(t)
 	var warnings []error
@@ -321,8 +320,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestConcerns: what happens beside a file that a link leads to is nobody's
-// concern.
+// TestConcerns checks that changes next to the target of a link to a file do not count.
 func TestConcerns(t *testing.T) {
 	root, beside := folders(t)
 	must(t, os.Symlink(filepath.Join(beside, "c"), filepath.Join(root, "link")))

@@ -120,8 +120,8 @@ func Appears[T any](ctx context.Context, s *Server, find func() (*T, error)) (*T
 	return nil, nil
 }
 
-// Base returns the URL of an instance: http or https, a host and a path, and nothing else.
-// The error does not contain what may be a password.
+// Base returns the URL of an instance, which is http or https with only a host and a path. The
+// error does not contain a possible password.
 func Base(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

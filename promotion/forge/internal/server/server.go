@@ -52,10 +52,11 @@ type Options struct {
 	// Refusal returns the error for an answer with 401 or 403, whose body can be read; nil for an
 	// error with the message of the server and the Hint.
 	Refusal func(*http.Response) *forge.AuthError
-	// OnePatience is whether all methods together wait a minute at most, and not each of them.
+	// OnePatience is true if all methods together wait a minute at most, and false if each of them
+	// does.
 	OnePatience bool
 	// Header is the name of the header for the credentials, and Credentials its value; "" if the
-	// server needs none.
+	// server requires no credentials.
 	Header, Credentials string
 	// Hint is the hint of a *forge.AuthError: the credentials that are needed.
 	Hint string
@@ -102,9 +103,9 @@ func (s *Server) Host() string { return cmp.Or(s.o.Name, s.o.Base.Host) }
 // Now returns the time of the server's clock.
 func (s *Server) Now() time.Time { return s.o.Now() }
 
-// Client returns a client for the server's API. It follows redirects, such as those of renamed
-// repositories, that keep the server and the method: a POST that is redirected as a GET has no
-// effect, and looks successful.
+// Client returns a client for the server's API. It follows redirects that keep the server and the
+// method, such as redirects of renamed repositories. If a POST was redirected as a GET, it would
+// have no effect and look successful.
 func (s *Server) Client() *http.Client {
 	return &http.Client{Transport: &transport{s}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || r.Method != via[0].Method || !s.owns(r.URL) {
@@ -126,8 +127,8 @@ func (e *LostError) Error() string { return e.Err.Error() }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Run runs a method, again where the answer to one of its writes was lost: it must read
-// before it writes. A Run within a Run is a part of the outer one.
+// Run runs a method, and runs it again if the answer to one of its writes was lost. The method
+// must read before it writes. A Run within a Run is a part of the outer one.
 func (s *Server) Run(ctx context.Context, method func(context.Context) error) error {
 	if ctx.Value(budgetKey{}) != nil {
 		return method(ctx)

@@ -111,7 +111,7 @@ func (n noNulls) RoundTrip(r *http.Request) (*http.Response, error) {
 	case hasNull(data):
 		return nil, errors.New("it sends a list with nothing in one of its places")
 	case string(bytes.TrimSpace(data)) == "null":
-		data = []byte("[]") // some servers send it for an empty list, and none for an object
+		data = []byte("[]") // some servers send it for an empty list, and no server for an object
 	}
 	setBody(response, data)
 	return response, nil
@@ -186,7 +186,7 @@ type Kind uint8
 
 // The kinds of requests.
 const (
-	Write      Kind = iota // it is left to Run: only a read can tell whether it was obeyed
+	Write      Kind = iota // repeated by Run, because only a read shows whether it was obeyed
 	Idempotent             // a write that may be made again
 	Read                   // it changes nothing
 )
@@ -209,7 +209,7 @@ func KindOf(r *http.Request) Kind {
 	return Write
 }
 
-// refused returns the error for an answer that wants other credentials.
+// refused returns the error for an answer that requires other credentials.
 func (t *transport) refused(r *http.Request, response *http.Response) error {
 	if t.o.Refusal != nil {
 		return &refusal{code: response.StatusCode, error: t.o.Refusal(response)}
@@ -244,7 +244,8 @@ func Refused(err error) bool {
 // Line returns a text of the server as one printable line without the credentials.
 func (s *Server) Line(text string) string { return terminal.Line(s.redact(text)) }
 
-// redact removes the credentials from a text of a server: some repeat what they were sent.
+// redact removes the credentials from a text of a server, because some servers repeat the
+// request.
 func (s *Server) redact(text string) string {
 	token := s.o.Credentials
 	if _, after, ok := strings.Cut(token, " "); ok {
