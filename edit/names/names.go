@@ -1,6 +1,6 @@
-// Package names answers an editor's questions that only kalypso can answer about a platform's
-// text: the existing entities, the places of their names, and the possible texts at a place. The
-// inputs are the texts of files, which may be incomplete. The outputs are places in them. The
+// Package names answers an editor's questions about a platform's text that only kalypso can
+// answer. These are the existing entities, the places of their names, and the possible texts at
+// a place. The inputs are the texts of files, which may be incomplete. The outputs are places in them. The
 // package evaluates no CUE: callers pass Results for the platform's last compilation.
 package names
 

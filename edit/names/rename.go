@@ -230,8 +230,9 @@ func (x *Index) correct(d diag.Diagnostic) []Fix {
 	return nil
 }
 
-// misspelt returns a word with the given text near a position. It returns the first such word in
-// the position's line. Otherwise it returns one in a later line of a field at the position.
+// misspelt returns the word with the given text near a position. It prefers the first such word
+// at or after the position, in its line or in a field there. Otherwise it returns the first one
+// earlier in the line.
 func (f *file) misspelt(at model.Position, text string) *syntax.Word {
 	offset := f.offset(at)
 	if offset < 0 {
