@@ -151,7 +151,7 @@ func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.
 	return out, nil
 }
 
-// noBase says that a module has nothing of a platform at its root.
+// noBase returns the diagnostic that a module has nothing of a platform at its root.
 func noBase(p *source.Platform) diag.Diagnostic {
 	d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
 		In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")

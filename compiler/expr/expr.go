@@ -47,11 +47,11 @@ type Result struct {
 type Problem struct {
 	Path    string // a CUE path in the value
 	Message string
-	// Missing says that the path has no value, rather than a wrong one.
+	// Missing reports whether the path has no value, rather than a wrong one.
 	Missing bool
-	// Unknown says that the path may not be there.
+	// Unknown reports whether the path may not be there.
 	Unknown bool
-	// Unbounded says that there is no answer, as it would take too long or too much.
+	// Unbounded reports whether there is no answer, as it would take too long or too much.
 	Unbounded bool
 	// Allowed are the strings that the value could have been, where it had to be
 	// one of several.
@@ -362,7 +362,7 @@ func pathOf(path []string) string {
 // Field is one field of a contract.
 type Field struct {
 	Name string
-	// Optional says that the field may be absent.
+	// Optional reports whether the field may be absent.
 	Optional bool
 	// Constraint is the constraint on the field's value.
 	Constraint model.Expr

@@ -36,10 +36,10 @@ type Environment struct {
 	// They are absent from the slices above.
 	Invalid map[Ref]bool `json:"-"`
 
-	// Incomplete says that an error hides which assignments there are: nothing
+	// Incomplete reports whether an error hides which assignments there are: nothing
 	// that was built before may be removed.
 	Incomplete bool
-	// ClustersIncomplete says that an error hides which clusters there are.
+	// ClustersIncomplete reports whether an error hides which clusters there are.
 	ClustersIncomplete bool `json:"-"`
 
 	Positions *Positions `json:"-"`
@@ -61,7 +61,7 @@ type Settings struct {
 	EmptiedClusters         []string
 	// RemovedClusters are the clusters whose entries go once they are no longer listed.
 	RemovedClusters []string
-	// PlaintextFails says that secrets in plain text are errors.
+	// PlaintextFails reports whether secrets in plain text are errors.
 	PlaintextFails bool
 }
 
@@ -205,7 +205,7 @@ type DeploymentTarget struct {
 	RestartOnConfigChange bool
 	Chart                 ChartValues
 	Requires              *Contract
-	// AllowEmpty says that it may be assigned to no cluster type.
+	// AllowEmpty reports whether it may be assigned to no cluster type.
 	AllowEmpty bool
 	DependsOn  []string // full names
 
@@ -233,7 +233,7 @@ type Contract struct {
 	// Fields are the paths that the contract names, sorted, with the constraint on
 	// each.
 	Fields []ContractField
-	// Advise says that a breach is reported, and does not fail the assignment.
+	// Advise reports whether a breach is reported, and does not fail the assignment.
 	Advise bool
 
 	// Digest identifies all of it but Ref.
@@ -256,7 +256,7 @@ type SchedulingPolicy struct {
 	Except            []Except  // cluster types that any of them selects are excluded
 	Deny              bool
 	Pin               *Pin
-	// AllowEmpty says that the selectors may select nothing.
+	// AllowEmpty reports whether the selectors may select nothing.
 	AllowEmpty bool
 
 	// Digest identifies the policy's content. It does not depend on positions or formatting.
@@ -274,7 +274,7 @@ type Except struct {
 // Pin replaces the version or the manifests of a policy's assignments.
 type Pin struct {
 	Version string `json:"version,omitempty"`
-	// Highest says that the highest version wins if several pins have it.
+	// Highest reports whether the highest version wins if several pins have it.
 	Highest bool `json:"highest,omitempty"`
 	// Manifests are the fields to replace, as written.
 	Manifests *Value `json:"manifests,omitempty"`
@@ -288,12 +288,12 @@ type Config struct {
 	UnknownOf string
 	Match     Selector
 	Clusters  *Selector // that get the values, of the assignments that match; nil for all
-	// MatchUnknown says that the selector could not be read: the config may
+	// MatchUnknown reports whether the selector could not be read: the config may
 	// concern every assignment.
 	MatchUnknown bool
-	// Invalid says that the config has errors: the assignments that it matches fail.
+	// Invalid reports whether the config has errors: the assignments that it matches fail.
 	Invalid bool
-	// AllowEmpty says that Match may select nothing.
+	// AllowEmpty reports whether Match may select nothing.
 	AllowEmpty bool
 	Layer      int
 	// Values are the config's values, defaults and overrides; zero trees where
@@ -350,7 +350,7 @@ type Test struct {
 	MatchUnknown bool
 	// Clusters are the ones that it is about; nil for all.
 	Clusters *Selector
-	// Invalid says that the test has errors, and cannot be run.
+	// Invalid reports whether the test has errors, and cannot be run.
 	Invalid bool
 	// Values and Assignment constrain the composed values and the facts of each assignment.
 	// Count constrains the number of assignments. They are nil if the test does not constrain
@@ -361,7 +361,7 @@ type Test struct {
 // NamespaceService describes the contents of an assignment's workspace on a cluster.
 type NamespaceService struct {
 	Name string
-	// HasPattern says that it makes the namespace's name.
+	// HasPattern reports whether it makes the namespace's name.
 	HasPattern bool
 	// Spec are its fields; absent where Facts are needed first.
 	Spec *Value
@@ -436,7 +436,7 @@ type ApplicationTarget struct {
 	Layers []ApplicationLayer
 	// Contract is the condition for the values; nil if there is no condition.
 	Contract *Contract
-	// Invalid says that its values cannot be read.
+	// Invalid reports whether its values cannot be read.
 	Invalid bool
 }
 

@@ -211,9 +211,9 @@ type Declaration struct {
 	Evaluation EvaluationBounds `json:"evaluation"`
 	// Promotion describes how commits reach the environment, according to the base.
 	Promotion Promotion `json:"-"`
-	// Invalid says that the base has errors in it. Promotion may lack anything then.
+	// Invalid reports whether the base has errors in it. Promotion may lack anything then.
 	Invalid bool `json:"-"`
-	// NoRings says that the environment's own files have both rings and errors, so that the
+	// NoRings reports whether the environment's own files have both rings and errors, so that the
 	// rings of Promotion are unknown.
 	NoRings bool `json:"-"`
 	// Beyond is the bound of costs that these files exceed; "" if that is not the error.

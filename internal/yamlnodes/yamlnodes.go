@@ -34,7 +34,7 @@ const maxTagDirectives = 100
 type Error struct {
 	Line, Column int
 	Message      string
-	// Unbounded says that the text is valid YAML, but makes readers do too much.
+	// Unbounded reports whether the text is valid YAML, but makes readers do too much.
 	Unbounded bool
 }
 

@@ -203,7 +203,7 @@ func (x *Exporter) result(env model.Environment, declarations []model.Declaratio
 
 // Result is the export of a package, or of one unit of it. It is plain data.
 type Result struct {
-	// Clean says that all errors in the reduced package are errors of single entities. A unit
+	// Clean reports whether all errors in the reduced package are errors of single entities. A unit
 	// that is not clean has no other fields: the errors are reported for the whole package.
 	Clean bool
 	// Model has the unit's entities. It has only those fields of the environment that the unit
@@ -218,7 +218,7 @@ type Result struct {
 	// Reported are the diagnostics, and Invalid the entities that have errors.
 	Reported []reported
 	Invalid  map[model.Ref]bool
-	// Incomplete says that an error hides which assignments there are.
+	// Incomplete reports whether an error hides which assignments there are.
 	Incomplete bool
 }
 

@@ -132,7 +132,7 @@ func (x *trees) open(v cue.Value) (*model.Open, error) {
 // Configs are composed leaf by leaf, so the reference would keep the config's own value,
 // although CUE would use the composed value.
 //
-// all says that all values are open, as under defaults.
+// all reports whether all values are open, as under defaults.
 func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all bool) {
 	if !all && !isOpenTree(t) {
 		return

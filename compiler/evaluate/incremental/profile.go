@@ -22,7 +22,7 @@ import (
 // profile has the facts about a file that decide whether its package can be evaluated in units.
 // It depends only on the file.
 type profile struct {
-	// Leaf says that the file only declares independent entities. Without the file, the package
+	// Leaf reports whether the file only declares independent entities. Without the file, the package
 	// has fewer entities, but is otherwise the same.
 	Leaf bool
 	// Whole is the reason why no package with this file can be evaluated in units; "" if a

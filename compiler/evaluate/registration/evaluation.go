@@ -42,7 +42,7 @@ func (e *Evaluation) key() memo.Key {
 	return memo.Key(h.Sum(nil))
 }
 
-// provided evaluates the entities that the registration provides. passing says that the result
+// provided evaluates the entities that the registration provides. passing reports whether the result
 // may differ the next time.
 func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
 	answer, absent, err := e.ask(ctx, nil)
@@ -107,7 +107,7 @@ func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]functio
 }
 
 // ask writes the files of the registration to a temporary folder, because CUE reads them from a
-// disk, and evaluates them. absent says that the files are not available at the moment. The
+// disk, and evaluates them. absent reports whether the files are not available at the moment. The
 // error may be a *worker.BeyondError.
 func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *reply, absent bool, err error) {
 	if err := ctx.Err(); err != nil {

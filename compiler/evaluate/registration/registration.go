@@ -60,7 +60,7 @@ type Provided struct {
 	Uses        []check.Use
 	Diagnostics []diag.Diagnostic
 	Invalid     map[model.Ref]bool
-	// Unknown says that an error hides which entities there are.
+	// Unknown reports whether an error hides which entities there are.
 	Unknown   bool
 	Positions map[model.Ref][]model.Position
 }

@@ -106,7 +106,7 @@ type Field struct {
 	// field's value begins with, such as #Name; "" if there is no such definition.
 	In, Of   string
 	Required bool
-	// PerAssignment says that the field may be a function of any fact of the assignment. The
+	// PerAssignment reports whether the field may be a function of any fact of the assignment. The
 	// other fields of a reconciler are the same for all assignments of a cluster type.
 	PerAssignment bool
 	Doc           string // the field's documentation, in one line

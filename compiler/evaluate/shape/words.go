@@ -121,7 +121,7 @@ func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool
 		Hinting("remove them from the URL, and withdraw them if others can see the file; " + hint), true
 }
 
-// UnknownField says that a struct has no such field. parent is nil if the schema does not
+// UnknownField returns the diagnostic that a struct has no such field. parent is nil if the schema does not
 // describe the struct.
 func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, "unknown field "+name)
@@ -151,14 +151,14 @@ func Selecting(name, labels string) string {
 	return fmt.Sprintf(`if it is a label, write %s%s: "…"`, labels, model.Label(name))
 }
 
-// KubernetesObject says that an object of Kubernetes stands where something else is
+// KubernetesObject returns the diagnostic that an object of Kubernetes stands where something else is
 // expected.
 func KubernetesObject(expected string) diag.Diagnostic {
 	return diag.New(diag.UnknownField, "this is an object of Kubernetes, and "+expected).
 		Hinting(`keep it as YAML in a repository, and name the place: workloads: NAME: deploymentTargets: NAME: manifests: git: {repo: "…", branch: "…", path: "…"}`)
 }
 
-// MissingField says that a struct lacks a field; parent is as for UnknownField.
+// MissingField returns the diagnostic that a struct lacks a field; parent is as for UnknownField.
 func MissingField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.Missing, "required field "+name+" is missing")
 	if parent != nil {
@@ -167,7 +167,7 @@ func MissingField(name string, parent *Shape) diag.Diagnostic {
 	return d
 }
 
-// BadKey says that a field's name is not as the schema wants it.
+// BadKey returns the diagnostic that a field's name is not as the schema wants it.
 func BadKey(name string, keys Keys) diag.Diagnostic {
 	if keys.names {
 		return BadName(name)
@@ -185,7 +185,7 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 	return d.Hinting("it is the name of " + of)
 }
 
-// BadName says that the key of an entity is no #Name.
+// BadName returns the diagnostic that the key of an entity is no #Name.
 func BadName(name string) diag.Diagnostic {
 	d := diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name))
 	const rule = "at most 63 lower case letters, digits and dashes, with a letter or digit first and last"

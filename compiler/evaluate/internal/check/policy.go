@@ -144,7 +144,7 @@ func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 		Hinting("use https, or leave tokenFrom out"))
 }
 
-// upstream has the environments that come before one. partly says that some of them are
+// upstream has the environments that come before one. partly reports whether some of them are
 // invalid, so that there may be more.
 type upstream struct {
 	names  []string
@@ -175,7 +175,7 @@ func (x *Declarations) upstreams(declarations []model.Declaration) map[string]up
 	return out
 }
 
-// checkGates reports gates that cannot pass. follows says that an environment or a ring
+// checkGates reports gates that cannot pass. follows reports whether an environment or a ring
 // comes before the one that has the gates.
 func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
 	for i := range g.HTTP {

@@ -21,7 +21,7 @@ import (
 type Use struct {
 	Ref  model.Ref
 	Name string
-	// Elsewhere says that it need not be one of this platform.
+	// Elsewhere reports whether it need not be one of this platform.
 	Elsewhere bool
 }
 

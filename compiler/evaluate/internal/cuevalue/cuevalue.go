@@ -174,7 +174,7 @@ func Explicit(v cue.Value) bool {
 	})
 }
 
-// FactsIn collects the X of every #assignment.X below a node; all says that
+// FactsIn collects the X of every #assignment.X below a node; all reports whether
 // #assignment is used in another way.
 func FactsIn(n ast.Node, used map[string]bool) (found, all bool) {
 	selected := map[*ast.Ident]bool{}

@@ -21,7 +21,7 @@ type Set struct {
 	paths       map[string]bool    // of the diagnostics that are indexed
 	numbers     map[string]int     // their numbers, by code, message and sites
 	indexed     int                // how many are
-	// Incomplete says that an error hides which assignments there are.
+	// Incomplete reports whether an error hides which assignments there are.
 	Incomplete bool
 
 	// Current is the entity that is being exported. About has the entity of each diagnostic, or

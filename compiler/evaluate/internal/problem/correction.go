@@ -67,7 +67,7 @@ const asString = "write it as a string: "
 
 var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// notAllowed says that a value is not one of those that the schema allows, or that it is, and
+// notAllowed returns the diagnostic that a value is not one of those that the schema allows, or that it is, and
 // something else has made it another one.
 func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 	for _, sides := range o.conflicts() {
@@ -89,7 +89,7 @@ func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 	return diag.New(diag.NotAllowed, message).Hinting("allowed: " + s.Allowed())
 }
 
-// fixed says that a value which the schema allows is refused, since a profile of the standard
+// fixed returns the diagnostic that a value which the schema allows is refused, since a profile of the standard
 // library has fixed the field.
 func (o Problem) fixed(given, to string) diag.Diagnostic {
 	by := o.places.Profile(o.Path)

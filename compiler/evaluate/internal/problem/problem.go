@@ -159,7 +159,7 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 	return d
 }
 
-// valueless says that a field has only a constraint, and no value. If the schema has a default
+// valueless returns the diagnostic that a field has only a constraint, and no value. If the schema has a default
 // for the field, the platform excludes it. It does so with a constraint, or with another
 // default, because CUE takes neither of two defaults.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
@@ -197,7 +197,7 @@ var (
 	outside    = lazyregexp.New(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
 )
 
-// wrongValue says that a value has the wrong type, or breaks a constraint.
+// wrongValue returns the diagnostic that a value has the wrong type, or breaks a constraint.
 func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 	message, name := o.Telling(), o.name()
 	hint := ""
@@ -238,7 +238,7 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 // dashed matches what CUE makes of an element of a list of YAML, - "x".
 var dashed = lazyregexp.New(`^invalid operation -.+ \(- (string|struct|bool|list|null)\)$`)
 
-// wrongType says that a value has the wrong type. hint is the schema's description of the
+// wrongType returns the diagnostic that a value has the wrong type. hint is the schema's description of the
 // value.
 func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) diag.Diagnostic {
 	name := o.name()
