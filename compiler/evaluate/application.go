@@ -24,7 +24,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// ApplicationFiles are the names of the file that makes a folder an application's.
+// ApplicationFiles are the possible names of the file that marks the folder of an application.
 var ApplicationFiles = source.ApplicationMarker.Files
 
 // NotAnApplicationError is the error for a folder without a file of an application.
@@ -143,7 +143,7 @@ func (a *application) noTargets() diag.Diagnostic {
 			"may be empty; docs/applications.md says more")
 }
 
-// withoutFolder warns of environments that are declared and have no target.
+// withoutFolder warns about declared environments without a target.
 func (a *application) withoutFolder(declarations []model.Declaration) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	targets, _ := a.targets()
@@ -160,8 +160,8 @@ func (a *application) withoutFolder(declarations []model.Declaration) []diag.Dia
 	return ds
 }
 
-// targets are the folders environments/<environment>/<target> that have values or
-// an overlay. An environment without any is one target, default.
+// targets returns the folders environments/<environment>/<target> with values or an overlay. An
+// environment without such folders is one target, default.
 func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	found := map[string]string{} // <environment>/<target> -> folder
 	environments := map[string]bool{}
@@ -263,8 +263,8 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget,
 	return ds, nil
 }
 
-// refusals reports the files of values in a folder that are not read: a target is
-// not rendered without them.
+// refusals reports the files of values in a folder that kalypso does not read. A target is not
+// rendered without them.
 func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
 	for _, name := range valuesFiles {
 		file := path.Join(dir, name)
@@ -288,7 +288,7 @@ func above(dir string) []string {
 	return append(out, dir)
 }
 
-// valuesOf reads a file of values, once.
+// valuesOf reads a file of values. It reads each file only once.
 func (a *application) valuesOf(ctx context.Context, file string,
 	positions *model.Positions) (*applicationValues, error) {
 	if of := a.values[file]; of != nil {

@@ -80,7 +80,7 @@ func TestApplicationWithEnvironments(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file   string
-		whole  bool // it is known what is rendered
+		whole  bool // the manifests are known
 		stages []string
 		want   []string
 	}{

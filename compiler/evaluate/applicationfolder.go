@@ -29,7 +29,7 @@ type application struct {
 	dir, tmp string
 	remove   func() error      // removes tmp
 	files    map[string][]byte // by path, with slashes
-	file     string            // that of ApplicationFiles
+	file     string            // the name from ApplicationFiles
 	// refused are existing files of values that kalypso does not read, with the reason.
 	refused map[string]string
 	// astray are links at paths for folders of targets. They lead to files that kalypso does
@@ -38,7 +38,7 @@ type application struct {
 	// values are the contents of the files read so far, by file: targets share the files above
 	// them.
 	values map[string]*applicationValues
-	costs  *supervisor.Part // of its evaluation
+	costs  *supervisor.Part // of the evaluation
 }
 
 // supervise begins the evaluation of the application, within bounds, until the caller calls
@@ -65,7 +65,7 @@ type applicationValues struct {
 	ds   []diag.Diagnostic
 }
 
-// maxApplicationFile is how large a file of an application may be that CUE reads.
+// maxApplicationFile is the maximal size of an application's file that CUE reads.
 const maxApplicationFile = source.MostEmbedded
 
 func openApplication(dir string) (*application, error) {
@@ -88,7 +88,7 @@ func openApplication(dir string) (*application, error) {
 	if a.file == "" {
 		return nil, &NotAnApplicationError{dir}
 	}
-	root, err := os.OpenRoot(dir) // which no link leads out of
+	root, err := os.OpenRoot(dir) // no link leads out of it
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func openApplication(dir string) (*application, error) {
 	return a, nil
 }
 
-// collect reads the files of a folder that CUE may read: those of CUE, values and
-// the small ones that they may embed.
+// collect reads the files of a folder that CUE may read: CUE files, files of values, and small
+// files that they may embed.
 func (a *application) collect(root *os.Root, folder string) error {
 	return fs.WalkDir(root.FS(), folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -126,7 +126,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 		if d.Type()&fs.ModeSymlink != 0 && !hidden && mayHoldTargets(name) {
 			switch {
 			case err == nil && info.IsDir():
-				return a.collect(root, name) // which ends: deeper links are not followed
+				return a.collect(root, name) // this ends: deeper links are not followed
 			case err != nil && model.IsName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
 				a.astray = append(a.astray, name)
 				return nil
@@ -136,7 +136,7 @@ func (a *application) collect(root *os.Root, folder string) error {
 		if isCUE && err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s %w", filepath.Join(a.dir, filepath.FromSlash(name)), regular.ErrNotRegular)
 		}
-		if why := notRead(info, err); why != "" { // not there for CUE
+		if why := notRead(info, err); why != "" { // CUE does not see the file
 			if slices.Contains(valuesFiles, path.Base(name)) {
 				a.refused[name] = why
 			}
@@ -184,7 +184,8 @@ const leadsOut = "is a link that leads nowhere, or out of the application"
 // valuesFiles are the names of the files with values, and with the contract on them.
 var valuesFiles = []string{"values.yaml", "values.yml", "values.cue"}
 
-// notRead says why a file of an application is not read; "" for one that is.
+// notRead returns the reason why a file of an application is not read. It returns "" if the
+// file is read.
 func notRead(info fs.FileInfo, err error) string {
 	switch {
 	case err != nil:

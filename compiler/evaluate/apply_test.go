@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// A function gives the same whether its package was evaluated in one piece, in
-// units, or is from the cache, and for several goroutines at once.
+// TestApplyInUnits checks that a function has the same result after an evaluation of its
+// package in one piece, in units, or from the cache, and for several goroutines at once.
 func TestApplyInUnits(t *testing.T) {
 	p := open(t, map[string]string{
 		"environments/dev/shared.cue": "package platform\n\n_suffix: \"x\"\n",

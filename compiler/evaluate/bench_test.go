@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/generate"
 )
 
-// remembering is a cache that forgets nothing.
+// remembering is a cache that never drops anything.
 type remembering struct{ sync.Map }
 
 func (r *remembering) Get(key [32]byte) ([]byte, bool) {
@@ -25,9 +25,9 @@ func (r *remembering) Get(key [32]byte) ([]byte, bool) {
 
 func (r *remembering) Put(key [32]byte, data []byte) { r.Store(key, data) }
 
-// BenchmarkEnvironment evaluates a platform of 5,000 assignments, some 700
-// entities in the files of several teams: for the first time, when nothing has
-// changed, and when one file has.
+// BenchmarkEnvironment evaluates a platform with 5,000 assignments and about 700 entities in
+// the files of several teams. It evaluates it for the first time, without changes, and after a
+// change of one file.
 func BenchmarkEnvironment(b *testing.B) {
 	dir := b.TempDir()
 	if _, err := generate.Write(dir, 1, generate.ForAssignments(5_000)); err != nil {

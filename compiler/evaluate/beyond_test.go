@@ -35,8 +35,8 @@ func newPool(t *testing.T) *worker.Pool {
 	return pool
 }
 
-// A registration that is beyond all bounds is a diagnostic of itself, and is not
-// remembered, as it may be finished the next time.
+// TestRegistrationBeyond checks that a registration that exceeds all bounds has a diagnostic of
+// its own. The cache must not store it, because it may finish the next time.
 func TestRegistrationBeyond(t *testing.T) {
 	const app = "-- app/deploy/app.cue --\npackage app\nimport \"list\"\n\nworkloads: shop: {}\n_y: list.Range(0, 3, 1)\n"
 	const limits = "-- limits/x.cue --\npackage limits\nconfigs: x: match: {}\n"
@@ -71,8 +71,8 @@ func TestRegistrationBeyond(t *testing.T) {
 	}
 }
 
-// A function of the assignment that has no end fails its own calls, at once when
-// it is called again, and no others.
+// TestRegisteredFunctionBeyond checks that an endless function of the assignment fails only its
+// own calls. Later calls of it must fail immediately.
 func TestRegisteredFunctionBeyond(t *testing.T) {
 	const files = `-- limits/x.cue --
 package limits

@@ -41,7 +41,7 @@ func TestBrokenCache(t *testing.T) {
 	}
 }
 
-// Positions that a cache has forgotten are found again.
+// TestForgottenPositions checks that positions that a cache has dropped are computed again.
 func TestForgottenPositions(t *testing.T) {
 	p := open(t, map[string]string{
 		"environments/dev/a.cue": "package platform\n\nconfigs: a: {match: {}, values: A: 1}\n",
@@ -59,7 +59,7 @@ func TestForgottenPositions(t *testing.T) {
 	}
 }
 
-// digestsOf are the digests of a platform's entities, by collection and name.
+// digestsOf returns the digests of a platform's entities, by collection and name.
 func digestsOf(m *model.Environment) map[string]model.Digest {
 	out := map[string]model.Digest{}
 	for _, e := range m.ClusterTypes {
@@ -157,11 +157,12 @@ namespaceServices: n: quota: pods: "3"
 	}
 }
 
-// The environments that the base declares are the same in units, and cached.
+// TestStagesInUnits checks that the environments of the base are the same in units, and from
+// the cache.
 func TestStagesInUnits(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want string // the stages, invalid ones with !
+		want string // the stages; invalid ones have !
 	}{
 		"declared in another file":  {"environments: stage: after: [\"dev\"]", "dev stage"},
 		"none in it":                {"configs: c: match: {}", "dev"},
@@ -202,7 +203,7 @@ func TestStagesInUnits(t *testing.T) {
 	}
 }
 
-// Only the unit whose file changes is evaluated again.
+// TestOneFileChanges checks that only the unit of a changed file is evaluated again.
 func TestOneFileChanges(t *testing.T) {
 	files := map[string]string{"environments/dev/shared.cue": "package platform\n\n_x: 1\n"}
 	for _, name := range []string{"a", "b", "c"} {

@@ -54,7 +54,7 @@ func TestComputedEntities(t *testing.T) {
 	}
 }
 
-// words are names and values that CUE writes with and without quotes.
+// words are names and values, some of which CUE writes with quotes, and some without.
 var words = []string{"east", "edge-1", "x-y-z", "0", "if", "a b", "größe", "_h", "#d", "k8s.io/zone", "true", "", "EDGE", "schema", `a"b`}
 
 // computed returns a platform whose entities are computed from facts.
@@ -158,8 +158,8 @@ func sameAsCUE(t *testing.T, l *loader.Package, m *model.Environment) {
 	}
 }
 
-// missing are the labels that a selector wants and a cluster type lacks: to unify
-// would give it them.
+// missing returns the labels that a selector requires and a cluster type lacks. Unification
+// would add them to the cluster type.
 func missing(sel cue.Value, c model.ClusterType) (out []string) {
 	it, err := sel.LookupPath(cue.ParsePath("labels")).Fields()
 	for err == nil && it.Next() {

@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// describe writes a selector for comparison, the parts of a conjunction sorted.
+// describe writes a selector for comparison. It sorts the parts of a conjunction.
 func describe(s model.Selector) string {
 	var args []string
 	for _, a := range s.Args {
@@ -50,8 +50,8 @@ func oneLine(text string) string {
 	return strings.NewReplacer("{, ", "{", "(, ", "(", ", }", "}", "[, ", "[").Replace(text)
 }
 
-// outline writes a tree for comparison: a final leaf as JSON, an open one as
-// its constraint, with its default before it.
+// outline writes a tree for comparison. A final leaf is written as JSON, and an open one as its
+// constraint, after its default.
 func outline(t model.Tree) string {
 	switch t.Kind {
 	case model.Absent:

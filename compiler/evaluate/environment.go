@@ -115,9 +115,9 @@ func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation,
 	return pkg, x.Diagnostics, nil
 }
 
-// Apply evaluates functions of assignments. Outcomes are in the order of calls.
-// Of the environment only the units that have the entities are evaluated for it, once. It
-// may be called by several goroutines, one of which works at a time.
+// Apply evaluates functions of assignments. Outcomes are in the order of calls. Apply evaluates
+// only the units of the environment that have the entities, and each of them only once. Several
+// goroutines may call it, but only one works at a time.
 func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.Outcome, error) {
 	if p.functions == nil {
 		return nil, fmt.Errorf("an environment that cannot be read has no functions of the assignment")
@@ -151,7 +151,7 @@ func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.
 	return out, nil
 }
 
-// noBase returns the diagnostic that a module has nothing of a platform at its root.
+// noBase returns the diagnostic that the root of a module has no files of a platform.
 func noBase(p *source.Platform) diag.Diagnostic {
 	d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
 		In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
@@ -163,8 +163,8 @@ func noBase(p *source.Platform) diag.Diagnostic {
 		source.Package + "; or let kalypso init DIR write a platform into a new folder")
 }
 
-// noEnvironments warns that a platform, or an application, has none. at is the file that the
-// hint is about.
+// noEnvironments warns that a platform or an application has no environments. at is the file
+// that the hint is about.
 func noEnvironments(at model.Position, hint string) diag.Diagnostic {
 	return diag.New(diag.NoEnvironments, "there are no environments, so there is nothing to do").In(at, "").Hinting(hint)
 }
@@ -173,7 +173,7 @@ func noEnvironments(at model.Position, hint string) diag.Diagnostic {
 // sorted by name. It returns nil if the base is unreadable.
 func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
-		return nil, nil, nil // source.Open has said why nothing of the base counts
+		return nil, nil, nil // source.Open has reported why the base is unusable
 	}
 	if !p.HasBase() && p.Module != "" {
 		return nil, []diag.Diagnostic{noBase(p)}, nil
@@ -182,7 +182,7 @@ func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.D
 	e.Supervisor = o.Supervisor
 	r, ds, err := e.Evaluate(ctx)
 	if e.Tripped() {
-		p.Bar() // each environment has the base in it
+		p.Bar() // each environment includes the base
 	}
 	if r == nil || err != nil {
 		return nil, ds, err
@@ -209,7 +209,7 @@ func boundsOf(declarations []model.Declaration, name string) (b supervisor.Bound
 	if i < 0 {
 		return b
 	}
-	// The schema has checked them: what cannot be read is too large.
+	// The schema has checked both values, so an unreadable value is too large.
 	var err error
 	if text := declarations[i].Evaluation.CPU; text != "" {
 		if b.CPU, err = time.ParseDuration(text); err != nil {

@@ -66,7 +66,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// A fact that the assignment lacks is a diagnostic that names it.
+// TestApplyWithoutAFact checks that a diagnostic names a fact that the assignment lacks.
 func TestApplyWithoutAFact(t *testing.T) {
 	pkg := healthy(t, `configs: c: {#assignment: _, match: {}, values: ZONE: "in \(#assignment.labels.zone)"}`)
 	call := function.Call{Entity: model.Ref{Collection: "configs", Name: "c"}, Facts: model.StructOf(model.Field{Name: "labels", Value: model.StructOf()})}

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// The values of an application are any bytes.
+// FuzzValues evaluates arbitrary bytes as the values of an application.
 func FuzzValues(f *testing.F) {
 	for _, seed := range []string{"a: 1\n", "a: no\n", "a: &x [*x]\n", "? [a]\n: b\n", "a: 0x10\nb: 1e3\n", "\xff", "- a\n", "---\na: 1\n---\nb: 2\n",
 		"a: &a\n  <<: *a\n", "a: &a {x: 1}\nb: &b {<<: [*a, *a]}\nc: {<<: [*b, *b]}\n", "a: &a [it's]\nb: [*a, *a]\n", "a: &a {x: 1}\nb: &b {<<: *a}\nc: *b\n", "%TAG !a! b\n--- !a!c d\n", "a: !!int 9\nb: 1e1000000000\n", "[[[[{a: [b]}]]]]"} {

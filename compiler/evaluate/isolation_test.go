@@ -16,7 +16,7 @@ func TestIsolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		declarations string
 		codes        string // of the diagnostics
-		targets      string // that are left, by their full names
+		targets      string // the remaining targets, by their full names
 		uncertain    bool
 		kept         bool // the environment as a whole
 	}{
@@ -66,8 +66,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Neither a syntax error nor a file that is not loaded lets the rest of an
-// environment pass for all of it.
+// TestHiddenFiles checks that a syntax error or a skipped file marks the environment as
+// incomplete.
 func TestHiddenFiles(t *testing.T) {
 	p := open(t, map[string]string{"environments/dev/dev.cue": "package platform\n", "environments/dev/empty.cue": ""})
 	pkg, _ := environment(t, p)

@@ -64,7 +64,7 @@ func TestSlowSlipsInUnits(t *testing.T) {
 	slipsInUnits(t, 8)
 }
 
-// slipsInUnits changes each platform as often as steps says.
+// slipsInUnits changes each platform as many times as steps.
 func slipsInUnits(t *testing.T, steps int) {
 	draw := rand.New(rand.NewPCG(11, 13))
 	inParts := 0

@@ -30,7 +30,7 @@ environments: dev: {}
 reconcilers: flux: flux: {}
 `
 
-// open writes a platform with the given files beside the base, and opens it.
+// open writes a platform with the given files in addition to the base, and opens it.
 func open(t *testing.T, files map[string]string) *source.Platform {
 	t.Helper()
 	root := t.TempDir()
@@ -77,7 +77,7 @@ func environment(t *testing.T, p *source.Platform) (*Package, []diag.Diagnostic)
 	return pkg, ds
 }
 
-// healthy is dev for declarations without a mistake.
+// healthy is dev for declarations without mistakes.
 func healthy(t *testing.T, declarations string) *Package {
 	t.Helper()
 	pkg, ds := dev(t, declarations)

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Positions are where the user writes, however: never the schema's, and not the
-// line that declares a collection.
+// TestPositions checks that positions are in the user's files: never in the schema, and never
+// at the line that declares a collection.
 func TestPositions(t *testing.T) {
 	p := open(t, map[string]string{
 		"base.cue": "package platform\n\nconfigs: shared: {match: {}, values: BASE: 1}\n",

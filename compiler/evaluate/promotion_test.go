@@ -12,8 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// stages evaluates the environments of a base with the given declarations beside
-// dev, by name.
+// policiesOf evaluates the environments of a base with dev and the given declarations, by name.
 func policiesOf(t *testing.T, declarations string, c memo.Cache) (map[string]model.Declaration, []diag.Diagnostic) {
 	t.Helper()
 	p := open(t, map[string]string{"environments.cue": "package platform\n\n" + declarations})
@@ -172,8 +171,8 @@ func TestPromotionErrors(t *testing.T) {
 	}
 }
 
-// TestPolicyGateIsOpen: what a gate does not speak of may be in a change, also where
-// it is a closed definition.
+// TestPolicyGateIsOpen checks that a change may have fields that a gate does not mention, even
+// if the gate is a closed definition.
 func TestPolicyGateIsOpen(t *testing.T) {
 	of, ds := policiesOf(t, "#Few: deleted: close({Namespace?: <=5})\n#Some: created: n?: int\n"+
 		`environments: dev: gates: policy: [{name: "few", change: #Few}, {name: "some", change: #Some}]`, nil)

@@ -299,7 +299,7 @@ _at: {environment: "dev", manifests: git: {repo: "https://git.example.test/app",
 	for kind, c := range kinds {
 		for _, order := range [][2]string{{"east", "west"}, {"west", "east"}} {
 			first, second := order[0], order[1]
-			for who, names := range map[string][3]string{ // who has it: the names of the first, of the second, what else the platform declares
+			for who, names := range map[string][3]string{ // by owner: the names of both, other declarations
 				"first":    {c.name, second, ""},
 				"second":   {first, c.name[:2] + "*", ""},
 				"nobody":   {first, second, ""},
@@ -363,7 +363,8 @@ func holderOf(env *model.Environment, name string) string {
 	return ""
 }
 
-// Configs that cannot be read fail the assignments that they may concern.
+// TestRegisteredConfigLimits checks that unreadable configs fail the assignments that they may
+// affect.
 func TestRegisteredConfigLimits(t *testing.T) {
 	for name, c := range map[string]struct{ registered, want string }{
 		"layer":     {"configs: x: {match: {}, layer: 4, values: A: 1}", "K1305 config x is in layer 4, and registration limits allows 0 to 3 @limits@0a1b2c3d0a1b/x.cue:2:32"},

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// The classification of leaves: notes on language, sections 4b and 9.
+// TestTrees checks the classification of leaves: notes on language, sections 4b and 9.
 func TestTrees(t *testing.T) {
 	for values, want := range map[string]string{
 		`{A: "x", B: 1, C: true, D: null}`:                      `{A: "x", B: 1, C: true, D: null}`,

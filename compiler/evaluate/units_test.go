@@ -90,8 +90,8 @@ func ask(t *testing.T, p *source.Platform, name string, how string, c memo.Cache
 	return a
 }
 
-// withoutFunctionDigests drops the digests that say where an entity was
-// evaluated: those of functions of the assignment.
+// withoutFunctionDigests removes the digests that depend on the unit of evaluation: the digests
+// of functions of the assignment.
 func withoutFunctionDigests(m *model.Environment) {
 	for i := range m.Configs {
 		if m.Configs[i].Facts != nil {
@@ -131,7 +131,8 @@ func same(t *testing.T, what string, got, want answer) {
 	}
 }
 
-// compareWays evaluates an environment in every way, and returns how it was done in units.
+// compareWays evaluates an environment in every way, compares the answers, and returns the
+// statistics of the units.
 func compareWays(t *testing.T, p *source.Platform, name string) incremental.Stats {
 	t.Helper()
 	want := ask(t, p, name, "whole", nil)

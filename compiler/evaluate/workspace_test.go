@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// A workspace that is not declared is the profile of the standard library, and one that says
-// nothing is a team's.
+// TestProfiles checks that an undeclared workspace is the profile of the standard library, and
+// that a declared workspace without fields is a team's.
 func TestProfiles(t *testing.T) {
 	p := open(t, map[string]string{"environments/dev/a.cue": `package platform
 

@@ -83,9 +83,8 @@ func partial(v cue.Value) model.Value {
 	return model.StructOf(fields...)
 }
 
-// Scalar returns a concrete scalar as data. Bytes have no data of their own:
-// JSON would make a string of them. A float is as it is written, where that differs
-// as it is written last.
+// Scalar returns a concrete scalar as data. It rejects bytes, because JSON would turn them into
+// a string. A float keeps its spelling; of several spellings, the last one wins.
 func Scalar(v cue.Value) (model.Value, error) {
 	switch v.Kind() {
 	case cue.NullKind:
@@ -115,8 +114,8 @@ func Scalar(v cue.Value) (model.Value, error) {
 	return model.Value{}, fmt.Errorf("a value of type %s is no data", v.IncompleteKind())
 }
 
-// Literal returns the expression that writes a value. Kinds are kept: a float
-// has a point or an exponent, a secret its mark.
+// Literal returns the expression that writes a value. It keeps kinds: a float has a point or an
+// exponent, and a secret its mark.
 func Literal(v model.Value) ast.Expr {
 	switch v.Kind() {
 	case model.Struct, model.Secret:
@@ -208,8 +207,8 @@ func IsFinalList(v cue.Value) bool {
 	return n.Err() == nil && n.IsConcrete()
 }
 
-// WithoutDefaults removes the marks of defaults from an expression, which it
-// changes: what remains is the constraint that any value must satisfy.
+// WithoutDefaults removes the marks of defaults from an expression, in place. The result is the
+// constraint on any value.
 func WithoutDefaults(e ast.Expr) ast.Expr {
 	return astutil.Apply(e, nil, func(c astutil.Cursor) bool {
 		if u, ok := c.Node().(*ast.UnaryExpr); ok && u.Op == token.MUL {
@@ -219,7 +218,7 @@ func WithoutDefaults(e ast.Expr) ast.Expr {
 	}).(ast.Expr)
 }
 
-// Spelling is a way in which a number is written.
+// Spelling is one way to write a number.
 type Spelling struct {
 	Value model.Value
 	Pos   token.Pos
@@ -251,14 +250,14 @@ func Spellings(v cue.Value) ([]Spelling, error) {
 	return []Spelling{{Value: number, Pos: v.Pos()}}, nil
 }
 
-// speller collects how a number is written.
+// speller collects the spellings of a number.
 type speller struct {
 	number               model.Value
 	values, alternatives []Spelling
 	err                  error
 }
 
-// maxReferences is how many references are followed one after the other.
+// maxReferences is the maximal length of a chain of references that speller follows.
 const maxReferences = 100
 
 func (s *speller) conjuncts(v cue.Value, references int) {
@@ -283,7 +282,7 @@ func (s *speller) conjuncts(v cue.Value, references int) {
 	}
 }
 
-// literals collects the literals that an expression may be.
+// literals collects the possible literals of an expression.
 func (s *speller) literals(e ast.Expr, into *[]Spelling) {
 	sign := ""
 	switch x := e.(type) {

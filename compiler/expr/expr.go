@@ -27,41 +27,40 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Call is one question: what the unification of everything in it is.
+// Call is a question: the unification of all its parts.
 type Call struct {
-	// Terms unify with each other without closing anything.
+	// Terms are expressions that unify with each other. None of them closes the result.
 	Terms []model.Expr
-	// Contract, if given, may close itself; everything else must fit into it.
+	// Contract, if set, may close itself. All other parts must fit into it.
 	Contract model.Expr
-	// Value, if given, unifies with the rest.
+	// Value, if set, unifies with the other parts.
 	Value *model.Value
 }
 
 // Result is the answer: the value, or the problems that prevent one.
 type Result struct {
-	Value    model.Value // with problems, as much of a struct as has a value
+	Value    model.Value // with problems, the fields of a struct that have a value
 	Problems []Problem   // empty if there is a value; sorted by path
 }
 
-// Problem has all messages of CUE about one path.
+// Problem is a problem at one path, with all of CUE's messages about it.
 type Problem struct {
 	Path    string // a CUE path in the value
 	Message string
-	// Missing reports whether the path has no value, rather than a wrong one.
+	// Missing reports whether the path has no value, as opposed to a wrong one.
 	Missing bool
-	// Unknown reports whether the path may not be there.
+	// Unknown reports whether the path is not allowed.
 	Unknown bool
-	// Unbounded reports whether there is no answer, as it would take too long or too much.
+	// Unbounded reports whether the call had no answer, because it would take too much time or
+	// memory.
 	Unbounded bool
-	// Allowed are the strings that the value could have been, where it had to be
-	// one of several.
+	// Allowed are the allowed strings, if the value had to be one of several strings.
 	Allowed []string
 	// Elements are the elements of Path.
 	Elements []string
 }
 
-// Evaluator answers calls. It remembers contracts and structs, and is for one
-// goroutine.
+// Evaluator answers calls. It caches contracts and structs. Only one goroutine may use it.
 type Evaluator struct {
 	ctx       *cue.Context
 	contracts map[model.Expr]cue.Value
@@ -192,7 +191,7 @@ func (e *Evaluator) unify(all ast.Expr, contract model.Expr) (cue.Value, error) 
 	if err != nil {
 		return v, err
 	}
-	// Unify and not `&` in one expression: only it keeps to close().
+	// Unify keeps the effect of close(), and `&` in one expression does not.
 	return c.Unify(v), nil
 }
 
@@ -303,8 +302,8 @@ func problems(err error) []Problem {
 	return out
 }
 
-// allowed finds the alternatives in the lines of a failed disjunction: each has
-// the given value and one alternative, so the given one is in all of them.
+// allowed finds the alternatives in the lines of a failed disjunction. Each line has the given
+// value and one alternative, so the given value is in all of them.
 func allowed(messages []string) []string {
 	count := map[string]int{}
 	lines := 0

@@ -198,8 +198,8 @@ func TestLiteralReadsBack(t *testing.T) {
 	}
 }
 
-// FuzzContract checks any contract against any value: it never panics, gives one
-// answer twice, and a value or a reason.
+// FuzzContract checks any contract against any value. The Evaluator must not panic, must return
+// the same answer twice, and must return either a value or a reason.
 func FuzzContract(f *testing.F) {
 	for _, s := range [][2]string{
 		{`{a: int}`, `{a: 1}`}, {`close({a?: string})`, `{b: 1}`}, {`{a: "x" | "y"}`, `{a: "z"}`}, {`{l: [...{n!: int}]}`, `{l: [{}]}`},

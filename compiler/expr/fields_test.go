@@ -50,8 +50,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFieldsAreTheContract checks contracts on values as a whole and field by
-// field: both hold or neither, and both fill in the same.
+// TestFieldsAreTheContract compares a contract on a value as a whole with its fields. Both must
+// hold or fail together, and fill in the same values.
 func TestFieldsAreTheContract(t *testing.T) {
 	e := New(nil)
 	holding, apart := 0, 0

@@ -122,7 +122,7 @@ func (p *pieces) declare(d ast.Decl) bool {
 	return false
 }
 
-// within writes the lets that expressions need around their text.
+// within adds the lets that expressions need to their text.
 func (p *pieces) within(text string, all ...ast.Expr) string {
 	needed := map[string]bool{}
 	var need func(ast.Node)
@@ -241,8 +241,8 @@ func (p *pieces) refers(x ast.Expr) bool {
 	return found
 }
 
-// tree is one leaf of a split struct: final, or open. Structs among them are
-// open, and are split in their turn.
+// tree is one leaf of a split struct: final, or open. Nested structs are open leaves, and are
+// split separately.
 func (e *Evaluator) tree(text string) (model.Tree, bool) {
 	open := &model.Open{Text: text}
 	v, ok := e.build(open.Text)

@@ -78,8 +78,8 @@ func TestDecodeValueRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeValueIsBounded decodes lists that each claim all bytes that follow:
-// memory grows with the bytes, and not with their square.
+// TestDecodeValueIsBounded decodes lists that each claim all remaining bytes. Memory must grow
+// with the number of bytes, and not with its square.
 func TestDecodeValueIsBounded(t *testing.T) {
 	hostile := bytes.Repeat([]byte{byte(List), 0xff, 0x3f}, 5_000)
 	var before, after runtime.MemStats

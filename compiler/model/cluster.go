@@ -12,8 +12,8 @@ type Cluster struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	ClusterType string `json:"clusterType"` // "" if labels decide
-	// Folder is the Name of the ClusterType that it follows: of its cluster type, or of a
-	// class of that.
+	// Folder is the Name of the ClusterType that the cluster follows: its cluster type, or a
+	// class of its cluster type.
 	Folder string `json:"-"`
 	// Inventory is the inventory whose row declares the cluster; "" if the platform declares
 	// it.
@@ -63,7 +63,7 @@ type Entries string
 // The entries of cluster types.
 const (
 	TypeEntries    Entries = "type"    // the folder of their type
-	ClusterEntries Entries = "cluster" // each an entry of its own, which names a folder
+	ClusterEntries Entries = "cluster" // an entry for each cluster, which names a folder
 )
 
 // Cluster returns the cluster with a name. It returns nil if there is no such cluster.
@@ -76,10 +76,10 @@ func (e *Environment) Cluster(name string) *Cluster {
 	return &e.Clusters[i]
 }
 
-// TypeName returns the name of the cluster type that the platform declares.
+// TypeName returns the name of the cluster type in the platform's declaration.
 func (c *ClusterType) TypeName() string { return TypeOfFolder(c.Name) }
 
-// Ref of the cluster type, as the platform declares it.
+// Ref returns the reference to the cluster type in the platform's declaration.
 func (c *ClusterType) Ref() Ref { return Ref{Collection: "clusterTypes", Name: c.TypeName()} }
 
 // Selects reports whether the selector of clusters with this name holds for the clusters of the
@@ -99,8 +99,8 @@ func TypeOfFolder(folder string) string {
 	return name
 }
 
-// WithoutClass returns the id of an assignment, <environment>/<folder>/<target>, with the name of the cluster type in
-// the place of the folder.
+// WithoutClass returns the id of an assignment, <environment>/<folder>/<target>, with the name
+// of the cluster type instead of the folder.
 func WithoutClass(assignment string) string {
 	parts := strings.Split(assignment, "/")
 	if len(parts) == 3 {
@@ -109,12 +109,13 @@ func WithoutClass(assignment string) string {
 	return strings.Join(parts, "/")
 }
 
-// ClusterFact is the fact of an assignment that is another one on each cluster.
+// ClusterFact is the fact of an assignment that differs on each cluster.
 const ClusterFact = "cluster"
 
 // ClusterSelector is a selector of clusters.
 type ClusterSelector struct {
-	// Of is the policy, a part of its except, the config or the config schema that it is in.
+	// Of is the declaration that has the selector: the policy, a part of its except, the config
+	// or the config schema.
 	Of Ref
 	*Selector
 	// ClusterTypes selects the cluster types whose clusters the selector distinguishes by name
@@ -160,7 +161,7 @@ func SelectorOf(of Ref) string {
 	case "configSchemas":
 		return "schema_" + of.Name
 	}
-	if strings.HasPrefix(of.Path, "except") { // except, or except[2]
+	if strings.HasPrefix(of.Path, "except") { // such as except or except[2]
 		return strings.NewReplacer("[", "-", "]", "").Replace(of.Path) + "_" + of.Name
 	}
 	return of.Name
@@ -175,7 +176,7 @@ func ClassOf(selectors []string) string { return ShortName(strings.Join(selector
 type Inventory struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	File        string `json:"file"` // from the folder of the CUE file that names it
+	File        string `json:"file"` // relative to the folder of the CUE file that names it
 	// From is the remote source of the file; nil if the platform contains the file.
 	From        *InventorySource `json:"from"`
 	Format      InventoryFormat  `json:"format"` // "" if the file extension decides
@@ -197,7 +198,7 @@ type InventorySource struct {
 	OCI *OCI `json:"oci"`
 }
 
-// Manifests returns the source as those of workloads are.
+// Manifests returns the source in the form of a workload's source.
 func (s *InventorySource) Manifests() Manifests { return Manifests{Git: s.Git, OCI: s.OCI} }
 
 // InventoryFormat is the format of an inventory's file.
@@ -223,7 +224,8 @@ type Columns struct {
 	Values map[string]Column `json:"values"`
 }
 
-// Column is where a value is, and what its text is: string, int, number, bool or json.
+// Column is the position of a value in a row, and the type of its text: string, int, number,
+// bool or json.
 type Column struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`

@@ -221,7 +221,7 @@ func (d *decoder) uint() (uint64, error) {
 	return n, nil
 }
 
-// count reads how many elements follow. Each has at least a byte.
+// count reads the number of the following elements. Each element has at least a byte.
 func (d *decoder) count() (n int, isNil bool, err error) {
 	m, err := d.uint()
 	if err != nil || m == 0 {
@@ -233,7 +233,7 @@ func (d *decoder) count() (n int, isNil bool, err error) {
 	return int(m - 1), false, nil
 }
 
-// atOnce is how many elements are allocated before one of them has been read.
+// atOnce is the maximal number of elements to allocate before one of them has been read.
 const atOnce = 1 << 10
 
 func (d *decoder) slice(v reflect.Value, depth int) error {
@@ -282,12 +282,11 @@ func (d *decoder) pairs(v reflect.Value, depth int) error {
 	return nil
 }
 
-// maxDepth is how deep lists and structs may lie in each other in a binary form,
-// as for encoding/json.
+// maxDepth is the maximal nesting of lists and structs in a binary form, as in encoding/json.
 const maxDepth = 10_000
 
-// AppendBinary appends a form of the value that, unlike JSON, tells a secret from
-// a struct. Equal values have equal bytes, and different values different ones:
+// AppendBinary appends a binary form of the value. Unlike JSON, it distinguishes a secret from
+// a struct. Equal values have equal bytes, and different values have different bytes:
 //
 //	value  = kind (a byte) content
 //	null   = nothing
@@ -427,7 +426,8 @@ func (d *valueDecoder) fields(kind Kind, depth int) (Value, error) {
 	return StructOf(fields...), nil
 }
 
-// count reads how many elements of at least so many bytes follow.
+// count reads the number of the following elements, each of which has at least the given number
+// of bytes.
 func (d *valueDecoder) count(bytes uint64) (uint64, error) {
 	n, err := d.uvarint()
 	if err != nil {

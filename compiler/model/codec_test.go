@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sample has every kind that a model is made of.
+// sample has a value of every kind in a model.
 func sample() Environment {
 	number, _ := NumberOf("1.50")
 	value := StructOf(Field{"a", number}, Field{"b", ListOf(StringOf("x"), Value{}, BoolOf(true))})

@@ -12,8 +12,8 @@ import (
 type Collection interface {
 	// Name returns the field of the language, such as "clusterTypes".
 	Name() string
-	// Distribute appends each entity of an environment to that of another, which
-	// to returns for it.
+	// Distribute appends each entity of an environment to the environment that to returns for
+	// it.
 	Distribute(from *Environment, to func(Ref) *Environment)
 	// Sort sorts the entities of an environment by their names.
 	Sort(*Environment)
@@ -22,7 +22,8 @@ type Collection interface {
 	Identify(m *Environment, function func(Ref) Digest)
 }
 
-// Collections are all but the environments, in the order of the schema's documentation.
+// Collections are all collections except the environments, in the order of the schema's
+// documentation.
 var Collections = []Collection{
 	collection[ClusterType, *ClusterType]{"clusterTypes", func(m *Environment) *[]ClusterType { return &m.ClusterTypes }},
 	collection[Cluster, *Cluster]{"clusters", func(m *Environment) *[]Cluster { return &m.Clusters }},
@@ -55,7 +56,7 @@ var CollectionNames = func() []string {
 type entity[T any] interface {
 	*T
 	key() string
-	// identify sets the entity's digest, which is empty.
+	// identify sets the entity's digest, which is empty before.
 	identify(function func() Digest)
 }
 
@@ -67,8 +68,8 @@ type collection[T any, P entity[T]] struct {
 // Name returns the name of the collection, such as "workloads".
 func (c collection[T, P]) Name() string { return c.name }
 
-// Distribute appends each entity of an environment to the environment that to names for it,
-// in their order.
+// Distribute appends each entity of an environment, in order, to the environment that to
+// returns for it.
 func (c collection[T, P]) Distribute(from *Environment, to func(Ref) *Environment) {
 	for _, e := range *c.of(from) {
 		into := c.of(to(Ref{Collection: c.name, Name: P(&e).key()}))
@@ -78,7 +79,7 @@ func (c collection[T, P]) Distribute(from *Environment, to func(Ref) *Environmen
 
 // Sort sorts the entities of an environment by their keys.
 func (c collection[T, P]) Sort(m *Environment) {
-	all := *c.of(m) // which are large: they are compared where they are
+	all := *c.of(m) // elements are large, so they are compared in place
 	sort.Slice(all, func(i, j int) bool { return P(&all[i]).key() < P(&all[j]).key() })
 }
 
@@ -110,7 +111,7 @@ func (c *Cluster) identify(func() Digest)          { c.Digest = digestOf(*c) }
 func (i *Inventory) identify(func() Digest)        { i.Digest = digestOf(*i) }
 func (r *Registration) identify(func() Digest)     { r.Digest = digestOf(*r) }
 func (p *SchedulingPolicy) identify(func() Digest) { p.Digest = digestOf(*p) }
-func (t *Test) identify(func() Digest)             {} // nothing is made of it
+func (t *Test) identify(func() Digest)             {} // tests do not affect a build
 
 func (w *Workload) identify(func() Digest) {
 	w.Requires.identify()
@@ -163,18 +164,18 @@ func (c *Contract) identify() {
 	}
 }
 
-// digestOf returns the digest of an entity whose own Digest is still empty.
+// digestOf returns the digest of an entity while its own Digest is still empty.
 func digestOf(entity any) Digest { return DigestBytes(Encode(entity)) }
 
-// Limits of names that kalypso emits, in characters.
+// The limits of names that kalypso emits, in characters.
 const (
 	MaxLabel       = 63 // a DNS label or a Kubernetes label value (RFC 1123, Kubernetes' apimachinery validation)
 	MaxHelmRelease = 53 // a Helm release name (helm.sh/helm/v3/pkg/chartutil.ValidateReleaseName)
 	MaxLinuxUser   = 32 // a Linux user name (useradd(8))
 )
 
-// UserName returns the name of the Linux user of a deployment target, which no namespace
-// service names. No user's name begins with a digit.
+// UserName returns the name of the Linux user of a deployment target that no namespace service
+// names. The name does not begin with a digit.
 func UserName(deploymentTarget string) string {
 	if c := deploymentTarget[0]; c >= '0' && c <= '9' {
 		deploymentTarget = "_" + deploymentTarget
@@ -241,8 +242,8 @@ func IsDNSSubdomain(name string) bool {
 // FullName returns the full name of a deployment target.
 func FullName(workload, target string) string { return workload + "-" + target }
 
-// DeploymentTargets stands among collections for the deployment targets of all workloads, by
-// their full names, and TargetNames for them by their short ones.
+// DeploymentTargets is the name of a pseudo-collection: the deployment targets of all
+// workloads, by their full names. TargetNames has them by their short names.
 const (
 	DeploymentTargets = "deploymentTargets"
 	TargetNames       = "deploymentTargets.name"

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// The digest of an entity follows from all of its fields, except for those that say where it
-// applies, or nothing about what is built.
+// TestDigests checks that the digest of an entity depends on all of its fields, except fields
+// that describe its scope or do not affect a build.
 func TestDigests(t *testing.T) {
 	identified := func(m model.Environment) *model.Environment {
 		for _, c := range model.Collections {

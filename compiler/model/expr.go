@@ -11,8 +11,8 @@ import (
 // Digest identifies content: the SHA-256 of its canonical form, in hex.
 type Digest string
 
-// DigestOf returns the digest of v's JSON. Equal values have equal digests as
-// far as their JSON is canonical: that of maps and Values is.
+// DigestOf returns the digest of v's JSON. Equal values have equal digests if their JSON is
+// canonical. The JSON of maps and Values is canonical.
 func DigestOf(v any) Digest {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -27,12 +27,12 @@ func DigestBytes(b []byte) Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
-// Expr is a CUE expression as canonical text that needs nothing around it but
-// CUE's builtin packages.
+// Expr is a self-contained CUE expression as canonical text. It needs only CUE's builtin
+// packages.
 type Expr string
 
-// Tree is a value whose leaves may be open: struct, final leaf or open leaf.
-// Lists are leaves. The zero Tree is absent.
+// Tree is a value whose leaves may be open. It is a struct, a final leaf or an open leaf. Lists
+// are leaves. The zero Tree is absent.
 type Tree struct {
 	Kind   TreeKind
 	Fields []TreeField // of a struct, sorted by name
@@ -81,7 +81,7 @@ type Open struct {
 	Constraint Expr
 	// Default is the value if no layer sets another one; nil if there is no default.
 	Default *Value
-	// Text is the leaf as it was written, for messages.
+	// Text is the leaf as its author wrote it, for messages.
 	Text string
 }
 
@@ -100,8 +100,7 @@ const (
 	OpSatisfy                    // the fact's value satisfies Expr
 )
 
-// Selector is a compiled selector: a predicate over facts, each a name with the
-// values that it has.
+// Selector is a compiled selector: a predicate over facts. A fact is a name with its values.
 type Selector struct {
 	Op   SelectorOp `json:"op"`
 	Args []Selector `json:"args,omitempty"` // of OpAnd and OpOr; the one constraint of OpField and OpOptional
@@ -110,7 +109,7 @@ type Selector struct {
 	Expr Expr       `json:"expr,omitempty"`
 }
 
-// AddKeys adds the names of the fields in the selector; those of fields in fields too.
+// AddKeys adds the names of the fields in the selector, including nested fields.
 func (s *Selector) AddKeys(to map[string]bool) {
 	if s.Key != "" {
 		to[s.Key] = true

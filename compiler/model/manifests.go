@@ -98,8 +98,8 @@ type CRDs string
 // The values of CRDs. The zero value "" means KeepCRDs.
 const (
 	KeepCRDs   CRDs = "keep"   // they outlive the assignment
-	DeleteCRDs CRDs = "delete" // they go with the assignment
-	SkipCRDs   CRDs = "skip"   // they are left out
+	DeleteCRDs CRDs = "delete" // they are deleted with the assignment
+	SkipCRDs   CRDs = "skip"   // they are not applied
 )
 
 // CRDs returns the setting of the source for CustomResourceDefinitions. It returns "" if the
@@ -133,8 +133,8 @@ type Git struct {
 	CRDs      CRDs       `json:"crds,omitempty"`
 }
 
-// VerifiesNothing says that the commit is to be verified, and that only a pinned tag
-// can be.
+// VerifiesNothing reports whether the source asks for verification of a commit that is not a
+// pinned tag. Only a pinned tag can be verified.
 func (g *Git) VerifiesNothing() bool { return g != nil && g.Verify != nil && g.Tag == "" }
 
 // GitVerify verifies the signatures of a git tag.
@@ -156,8 +156,8 @@ type OCI struct {
 	CRDs      CRDs       `json:"crds,omitempty"`
 }
 
-// VerifiesNothing says that the artifact is to be verified, and that only a pinned
-// tag or digest can be.
+// VerifiesNothing reports whether the source asks for verification of an artifact without a
+// pinned tag or digest. Only these can be verified.
 func (o *OCI) VerifiesNothing() bool {
 	return o != nil && o.Verify != nil && o.Tag == "" && o.Digest == ""
 }
@@ -190,8 +190,8 @@ type Helm struct {
 	CRDs           CRDs   `json:"crds,omitempty"`
 }
 
-// Kustomize is an overlay, from exactly one of Git and OCI, with changes to it.
-// The Path of the source is empty.
+// Kustomize is an overlay, from exactly one of Git and OCI, with changes to it. The Path of the
+// source is empty.
 type Kustomize struct {
 	Git        *Git          `json:"git,omitempty"`
 	OCI        *OCI          `json:"oci,omitempty"`
@@ -223,15 +223,15 @@ type Package struct {
 	Units map[string]Unit        `json:"units,omitempty"` // by name with type
 }
 
-// Deb is a Debian package at one version: of the machine's own package sources,
-// or the file at URL, which has Digest.
+// Deb is a Debian package at one version. It comes from the machine's own package sources, or
+// from the file at URL with Digest.
 type Deb struct {
 	Version string `json:"version"`
 	URL     string `json:"url,omitempty"`
 	Digest  string `json:"digest,omitempty"` // sha256:…
 }
 
-// MachineFile is a file of a machine: Content, or what lies at URL and has Digest.
+// MachineFile is a file of a machine: either Content, or the file at URL with Digest.
 type MachineFile struct {
 	Content *string `json:"content,omitempty"`
 	URL     string  `json:"url,omitempty"`
@@ -241,7 +241,7 @@ type MachineFile struct {
 	Group   string  `json:"group,omitempty"`
 }
 
-// Unit is a systemd unit; one without any section comes with a Debian package.
+// Unit is a systemd unit. A unit without any section comes with a Debian package.
 type Unit struct {
 	Unit    *Value `json:"unit,omitempty"`
 	Service *Value `json:"service,omitempty"`
@@ -262,8 +262,7 @@ type Playbook struct {
 
 // Projection is the result of rendering a chart, an overlay or a folder of manifests.
 type Projection struct {
-	// Objects are Kubernetes objects in the order of their application, with the
-	// CRDs first.
+	// Objects are Kubernetes objects in the order of their application. The CRDs come first.
 	Objects []Projected
 	// Files are the files of an Ansible playbook's repository, by path, sorted.
 	Files []ProjectedFile
@@ -275,8 +274,8 @@ type Projection struct {
 // Projected is an object of a projection: a struct.
 type Projected struct {
 	Value Value
-	// Hooks are the hooks of Helm that the object is for, such as "pre-install",
-	// sorted; none for an ordinary object.
+	// Hooks are the Helm hooks of the object, such as "pre-install", sorted. An ordinary object
+	// has no hooks.
 	Hooks []string
 	// Unstable is the reason why two renders of a chart differ in the object; "" if they do not
 	// differ. Only a hook that is not Applied has a reason, and kalypso never writes such a

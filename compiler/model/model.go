@@ -11,8 +11,8 @@
 // GREETING, which is a final leaf with the [Value] "Hello, world".
 package model
 
-// Environment is one environment's evaluated package: base and environment
-// files together.
+// Environment is one environment's evaluated package: the files of the base and of the
+// environment together.
 type Environment struct {
 	Name string
 	Settings
@@ -32,20 +32,20 @@ type Environment struct {
 	Reconcilers        []Reconciler
 	Tests              []Test
 
-	// Invalid are the entities that have errors, as far as their names are known.
-	// They are absent from the slices above.
+	// Invalid are the entities with errors, as far as their names are known. They are absent
+	// from the slices above.
 	Invalid map[Ref]bool `json:"-"`
 
-	// Incomplete reports whether an error hides which assignments there are: nothing
-	// that was built before may be removed.
+	// Incomplete reports whether an error hides some of the assignments. A build must then not
+	// remove any existing output.
 	Incomplete bool
-	// ClustersIncomplete reports whether an error hides which clusters there are.
+	// ClustersIncomplete reports whether an error hides some of the clusters.
 	ClustersIncomplete bool `json:"-"`
 
 	Positions *Positions `json:"-"`
 }
 
-// Settings are an environment's own fields, beside its entities.
+// Settings are an environment's own fields, apart from its entities.
 type Settings struct {
 	Description string
 	After       []string
@@ -59,7 +59,8 @@ type Settings struct {
 	// EmptiedClusters are additional clusters that may lose them.
 	MaxRemovals, MaxEmptied string
 	EmptiedClusters         []string
-	// RemovedClusters are the clusters whose entries go once they are no longer listed.
+	// RemovedClusters are the clusters whose entries a build removes once they are no longer
+	// listed.
 	RemovedClusters []string
 	// PlaintextFails reports whether secrets in plain text are errors.
 	PlaintextFails bool
@@ -78,21 +79,21 @@ func (e *Environment) HidesClusters() bool {
 	return false
 }
 
-// GitOps is where an environment's compiled tree is kept: a branch of a git
-// repository (Repo, Branch), or a tag of an OCI repository (OCI, Tag).
+// GitOps is the place of an environment's compiled tree: a branch of a git repository (Repo,
+// Branch), or a tag of an OCI repository (OCI, Tag).
 type GitOps struct {
 	Repo      string `json:"repo,omitempty"`
 	Branch    string `json:"branch,omitempty"`
 	OCI       string `json:"oci,omitempty"` // oci://registry/path
 	Tag       string `json:"tag,omitempty"`
 	Path      string `json:"path"`
-	SecretRef string `json:"secretRef,omitempty"` // "" for the reconciler's
-	// Mirrors are other URLs of the repository, from which clusters may pull. Nothing that is built
-	// has them.
+	SecretRef string `json:"secretRef,omitempty"` // "" for the reconciler's own
+	// Mirrors are other URLs of the repository, from which clusters may pull. They do not
+	// affect the built tree.
 	Mirrors []string `json:"mirrors,omitempty"`
 }
 
-// URL returns where the tree is fetched, by git or as oci://registry/path.
+// URL returns the address of the tree: a git URL, or oci://registry/path.
 func (g *GitOps) URL() string {
 	if g.OCI != "" {
 		return g.OCI
@@ -112,9 +113,9 @@ const (
 	YAML      ConfigFormat = "yaml"
 )
 
-// ClusterType is a class of clusters that run the same workloads with the same
-// configuration. One that the platform declares with entries for each cluster becomes
-// one for each class of its clusters, which have all but their names in common.
+// ClusterType is a class of clusters that run the same workloads with the same configuration. A
+// declared cluster type with entries for each cluster becomes one ClusterType for each class of
+// its clusters. These differ only in their names.
 type ClusterType struct {
 	// Name is the name of its folder: the declared name, or <declared name>.<class>.
 	Name string `json:"name"`
@@ -157,9 +158,9 @@ type Registration struct {
 	// Names are its workloads, deployment targets and configs that keep their names if other
 	// registrations bring the same names.
 	Names Patterns
-	// Match are the assignments that its configs may concern.
+	// Match selects the assignments that its configs may affect.
 	Match Selector
-	// MinLayer and MaxLayer are the layers that its configs may be in.
+	// MinLayer and MaxLayer are the bounds of its configs' layers.
 	MinLayer, MaxLayer int
 	// Bounds are the bounds of its workspace, whose secrets its configs may refer to, as
 	// STORE/KEY; nil if the workspace has errors.
@@ -178,7 +179,7 @@ type Workload struct {
 	Name        string
 	Description string
 	Workspace   string
-	Application string // the workload's name where the platform gives none
+	Application string // the workload's name if the platform sets none
 	// Registration is the registration that provides the workload; "" if the platform declares
 	// it.
 	Registration string
@@ -216,27 +217,26 @@ type DeploymentTarget struct {
 // ChartValues are an application's values for a chart.
 type ChartValues struct{ Values, Defaults Tree }
 
-// Ref of the deployment target with this short name.
+// TargetRef returns the reference to the deployment target with this short name.
 func (w *Workload) TargetRef(target string) Ref {
 	return Ref{"workloads", w.Name, "deploymentTargets." + Label(target)}
 }
 
 // Contract is a constraint on composed values.
 type Contract struct {
-	// Ref is where the contract is written.
+	// Ref is the place of the contract.
 	Ref Ref
 	// Expr is the constraint, opened at every level.
 	Expr Expr
 	// Mentions are the top level fields that the contract constrains; nil if it may constrain
 	// any field.
 	Mentions []string
-	// Fields are the paths that the contract names, sorted, with the constraint on
-	// each.
+	// Fields are the paths that the contract names, sorted, with the constraint on each path.
 	Fields []ContractField
-	// Advise reports whether a breach is reported, and does not fail the assignment.
+	// Advise reports whether a breach is only reported, and does not fail the assignment.
 	Advise bool
 
-	// Digest identifies all of it but Ref.
+	// Digest identifies all fields except Ref.
 	Digest Digest
 }
 
@@ -263,7 +263,7 @@ type SchedulingPolicy struct {
 	Digest Digest `json:"-"`
 }
 
-// Except are pairs that a policy leaves out.
+// Except are pairs that a policy excludes.
 type Except struct {
 	Path              string // in the policy: except, or except[2] of a list
 	DeploymentTargets Selector
@@ -283,21 +283,22 @@ type Pin struct {
 // Config is a container of platform values.
 type Config struct {
 	Name string
-	// UnknownOf is the registration for whose configs, which are not known, this one
-	// stands: what it matches may need one of them. "" for a config that is written.
+	// UnknownOf is set for a placeholder for the unknown configs of a registration, and names
+	// the registration. The assignments that the placeholder matches may need one of these
+	// configs. It is "" for an ordinary config.
 	UnknownOf string
 	Match     Selector
-	Clusters  *Selector // that get the values, of the assignments that match; nil for all
-	// MatchUnknown reports whether the selector could not be read: the config may
-	// concern every assignment.
+	Clusters  *Selector // of the matching assignments; nil for all
+	// MatchUnknown reports whether the selector could not be read. The config may then affect
+	// every assignment.
 	MatchUnknown bool
-	// Invalid reports whether the config has errors: the assignments that it matches fail.
+	// Invalid reports whether the config has errors. The assignments that it matches then fail.
 	Invalid bool
 	// AllowEmpty reports whether Match may select nothing.
 	AllowEmpty bool
 	Layer      int
-	// Values are the config's values, defaults and overrides; zero trees where
-	// Facts are needed first.
+	// Values are the config's values, defaults and overrides. They are zero trees if they
+	// depend on Facts.
 	Values, Defaults, Overrides Tree
 	// Facts are the fields of #assignment that the values use, sorted; nil if they use no
 	// facts.
@@ -313,14 +314,14 @@ type Config struct {
 type ConfigSchema struct {
 	Name         string
 	Match        Selector
-	Clusters     *Selector // that it applies to, of the assignments that match; nil for all
+	Clusters     *Selector // of the matching assignments; nil for all
 	MatchUnknown bool
 	Invalid      bool
 	AllowEmpty   bool // whether Match may select nothing
 	Schema       *Contract
 	Lists        map[string]ListStrategy // by CUE path
 
-	// Digest identifies all of it but Match and Clusters.
+	// Digest identifies all fields except Match and Clusters.
 	Digest Digest
 }
 
@@ -331,7 +332,7 @@ type ListStrategy struct {
 	MergeBy string
 }
 
-// String returns the strategy as messages name it.
+// String returns the strategy for messages.
 func (s ListStrategy) String() string {
 	switch {
 	case s.Append:
@@ -346,11 +347,11 @@ func (s ListStrategy) String() string {
 type Test struct {
 	Name         string
 	Description  string
-	Match        Selector // all where the test has none
+	Match        Selector // selects all if the test has no match
 	MatchUnknown bool
-	// Clusters are the ones that it is about; nil for all.
+	// Clusters are the clusters that the test is about; nil for all.
 	Clusters *Selector
-	// Invalid reports whether the test has errors, and cannot be run.
+	// Invalid reports whether the test has errors, and cannot run.
 	Invalid bool
 	// Values and Assignment constrain the composed values and the facts of each assignment.
 	// Count constrains the number of assignments. They are nil if the test does not constrain
@@ -361,9 +362,9 @@ type Test struct {
 // NamespaceService describes the contents of an assignment's workspace on a cluster.
 type NamespaceService struct {
 	Name string
-	// HasPattern reports whether it makes the namespace's name.
+	// HasPattern reports whether a pattern determines the namespace's name.
 	HasPattern bool
-	// Spec are its fields; absent where Facts are needed first.
+	// Spec has its fields; nil if they depend on Facts.
 	Spec *Value
 	// Facts are the fields of #assignment that it uses, sorted; nil if it uses no facts.
 	Facts []string
@@ -378,7 +379,7 @@ type NamespaceService struct {
 type Reconciler struct {
 	Name    string
 	Backend string // the backend's key: "flux"
-	// Spec are the backend's options; null where Facts are needed first.
+	// Spec has the backend's options; null if they depend on Facts.
 	Spec  Value
 	Facts []string
 
@@ -412,11 +413,11 @@ type Application struct {
 type ApplicationManifests struct {
 	Helm      *ApplicationChart `json:"helm"`
 	Kustomize *struct {
-		Path string `json:"path"` // from the target's folder
+		Path string `json:"path"` // relative to the target's folder
 	} `json:"kustomize"`
 }
 
-// ApplicationChart is a chart: in the folder Path of the repository, or elsewhere.
+// ApplicationChart is a chart: in the folder Path of the repository, or from another source.
 type ApplicationChart struct {
 	Path        string `json:"path"`
 	Repo        string `json:"repo"`
@@ -430,9 +431,9 @@ type ApplicationChart struct {
 type ApplicationTarget struct {
 	Environment string
 	Name        string
-	// Dir is the target's folder, from the application's, with slashes.
+	// Dir is the target's folder, relative to the application's, with slashes.
 	Dir string
-	// Layers are the values of its folder and those above it, the lowest first.
+	// Layers are the values of its folder and of the folders above it, the lowest first.
 	Layers []ApplicationLayer
 	// Contract is the condition for the values; nil if there is no condition.
 	Contract *Contract
@@ -440,13 +441,13 @@ type ApplicationTarget struct {
 	Invalid bool
 }
 
-// Ref of the target.
+// Ref returns the reference to the target.
 func (t *ApplicationTarget) Ref() Ref {
 	return Ref{Collection: "targets", Name: t.Environment + "/" + t.Name}
 }
 
 // ApplicationLayer are the values of one folder.
 type ApplicationLayer struct {
-	File   string // values.yaml, from the application's folder
+	File   string // values.yaml, relative to the application's folder
 	Values Tree
 }

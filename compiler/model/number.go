@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// NumberOf returns the int or float that s writes. As in CUE, the spelling
-// decides: a point or an exponent makes it a float. An int is brought into its
-// canonical form; a float keeps its digits, as FloatOf says.
+// NumberOf returns the int or float that s writes. As in CUE, the spelling decides: a number
+// with a point or an exponent is a float. An int is converted to its canonical form. A float
+// keeps its digits, as for FloatOf.
 func NumberOf(s string) (Value, error) {
 	if strings.ContainsAny(s, ".eE") {
 		return FloatOf(s)
@@ -32,10 +32,10 @@ func NumberOf(s string) (Value, error) {
 // a number beyond it as 0 or rejects it.
 const maxExponent = 100_000
 
-// FloatOf returns the float that s writes, also where it is spelt like an int. Its
-// text has the digits of s: 1.50, 3.10 and 1e3 stay what they are. Only what JSON
-// does not allow is changed, as cue fmt does: .5 is 0.5, and 1E3 is 1e3. An exponent
-// beyond 100,000 is an error.
+// FloatOf returns the float that s writes, even if it is spelt like an int. The text of the
+// float keeps the digits of s: 1.50, 3.10 and 1e3 do not change. FloatOf only changes spellings
+// that JSON does not allow, as cue fmt does: .5 becomes 0.5, and 1E3 becomes 1e3. It returns an
+// error for an exponent beyond 100,000.
 func FloatOf(s string) (Value, error) {
 	mantissa, exponent, scientific := strings.Cut(strings.ToLower(s), "e")
 	sign := ""
@@ -105,8 +105,8 @@ func canonicalFloat(f float) float {
 	return float(out)
 }
 
-// Canonical returns the value with its numbers in canonical form: values that are
-// the Same are then Equal, with equal bytes.
+// Canonical returns the value with its numbers in canonical form. Values that are the Same are
+// then Equal, with equal bytes.
 func (v Value) Canonical() Value {
 	if !v.hasFloat() {
 		return v

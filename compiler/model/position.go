@@ -31,9 +31,9 @@ func (p Position) Compare(q Position) int {
 	return p.Column - q.Column
 }
 
-// Ref names a value of the platform, such as configs, west-us,
-// values.DATABASE_URL. It is what provenance and diagnostics hold instead of a
-// position, so that moving a line changes no result.
+// Ref names a value of the platform, such as configs, west-us, values.DATABASE_URL. Provenance
+// and diagnostics store it instead of a position, so that moving a line does not change any
+// result.
 type Ref struct {
 	Collection string // as in CUE: "configs"
 	Name       string // the entity's key
@@ -98,7 +98,7 @@ type Positions struct {
 	mu       sync.Mutex
 	table    map[Ref][]Position
 	deferred map[Ref]*deferred // by entity
-	// elsewhere finds entities that are not in the table, by collection.
+	// elsewhere has, by collection, the functions that find entities outside of the table.
 	elsewhere map[string]func(name string) []Position
 }
 
@@ -108,7 +108,7 @@ type deferred struct {
 	done bool
 }
 
-// Add records that the value is written at p, once.
+// Add records that the value is written at p. It does not add a position twice.
 func (t *Positions) Add(r Ref, p Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +146,8 @@ func (t *Positions) Elsewhere(collection string, find func(name string) []Positi
 	t.elsewhere[collection] = find
 }
 
-// Of returns where a value is written: its own positions, else those of the
-// nearest value around it that has some.
+// Of returns the positions of a value. If the value has no positions, it returns the positions
+// of the nearest value around it that has some.
 func (t *Positions) Of(r Ref) []Position {
 	if t == nil {
 		return nil
@@ -206,7 +206,7 @@ func (t *Positions) read(d *deferred) {
 	d.read = nil
 }
 
-// parent cuts the last element off a CUE path.
+// parent returns a CUE path without its last element.
 func parent(path string) string {
 	quoted := false
 	cut := 0
@@ -252,7 +252,7 @@ func ParsePath(s string) (string, bool) {
 	}
 }
 
-// endOfString returns where the string literal that s begins with ends.
+// endOfString returns the end of the string literal at the start of s.
 func endOfString(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -265,8 +265,8 @@ func endOfString(s string) int {
 	return len(s)
 }
 
-// Elements splits a path of field names, as Ref writes it, into the names. An index stays
-// with the name before it.
+// Elements splits a path of field names, as Ref writes it, into the names. An index is part of
+// the name before it.
 func Elements(path string) []string {
 	var out []string
 	for path != "" {

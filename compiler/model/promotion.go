@@ -9,13 +9,13 @@ type Promotion struct {
 	After   []string // environments
 	Any     bool     // one of After is enough; else all are needed
 	Advance Advance
-	Every   time.Duration // from one commit to the next, of Batch
+	Every   time.Duration // between two commits, for Batch
 	Gates   Gates
-	Rings   []Ring // in the order of the platform; none where the environment is one part
+	Rings   []Ring // in the order of the platform; nil without rings
 	// OwnChanges describes how changes of the environment's own files reach its rings.
 	OwnChanges OwnChanges
-	// Source is where the environment's own files are; nil for the folder of the
-	// platform's branch.
+	// Source is the place of the environment's own files; nil for the folder of the platform's
+	// branch.
 	Source *EnvironmentSource
 
 	Write       Write
@@ -42,8 +42,8 @@ func (p *Promotion) Ring(name string) *Ring {
 // value is the default: a ring with After takes own files that soaked in the rings before it.
 type OwnChanges struct {
 	Written bool // the base has the field
-	// AtOnce lets a ring with After take the newest own files once the rings before it rolled
-	// them out.
+	// AtOnce lets a ring with After take the newest own files as soon as the rings before it
+	// rolled them out.
 	AtOnce bool
 	// Clusters lets every ring take own files at once if they only add clusters to it.
 	Clusters bool
@@ -81,13 +81,13 @@ type Write string
 
 // The ways to write.
 const (
-	WriteDefault     Write = "" // WritePullRequest where there is a forge
+	WriteDefault     Write = "" // WritePullRequest if there is a forge
 	WritePush        Write = "push"
 	WritePullRequest Write = "pull-request"
 )
 
-// EnvironmentSource is where an environment's own files are: a folder of a branch
-// of the platform's repository.
+// EnvironmentSource is the place of an environment's own files: a folder of a branch of the
+// platform's repository.
 type EnvironmentSource struct {
 	Branch string `json:"branch"`
 	Path   string `json:"path"` // "." for the branch's root
@@ -111,13 +111,14 @@ type Gates struct {
 	HTTP      []HTTPGate
 	Policy    []PolicyGate
 	Budget    *BudgetGate
-	// OwnApprovals are asked besides Approvals if the environment's own files change.
+	// OwnApprovals are required in addition to Approvals if the environment's own files change.
 	OwnApprovals *ApprovalsGate
 }
 
-// Names of kinds of gates that code refers to. Package promotion/gate has the table of all kinds.
+// The names of kinds of gates that code refers to. Package promotion/gate has the table of all
+// kinds.
 const (
-	GateErrors    = "errors" // in allow as well, as kept
+	GateErrors    = "errors" // also a value of allow, like kept
 	GateKept      = "kept"
 	GateReject    = "reject"
 	GateHold      = "hold"
@@ -127,47 +128,47 @@ const (
 )
 
 // ChangeFields are the fields of the planned change that a policy gate may constrain, sorted.
-// They are the fields of gate.Change, which a test compares.
+// They are the fields of gate.Change; a test compares both.
 var ChangeFields = []string{"added", "assignments", "base", "changed", "clusterTypes", "clusters",
 	"counts", "created", "deleted", "emptied", "environment", "errors", "kept", "own", "removals",
 	"removed", "ring", "updated"}
 
-// RolloutGate says when the clusters have come far enough with a commit.
+// RolloutGate is the condition that enough clusters have rolled out a commit.
 type RolloutGate struct {
 	Source     string // any, status, kubernetes, report or none
 	Min        string // a percentage, as "99.5%"
 	MaxFailed  int
 	Timeout    time.Duration // 0 for never
 	StaleAfter time.Duration // 0 for never
-	Exclude    bool          // stale reports are left out of the count
-	AllowEmpty bool          // a commit that assigns nothing counts as well
+	Exclude    bool          // stale reports do not count
+	AllowEmpty bool          // a commit that assigns nothing passes
 	Status     []StatusGate
 	By         []string
 }
 
-// StatusGate is a commit status on the base commit.
+// StatusGate is the condition that a commit status on the base commit succeeds.
 type StatusGate struct {
-	Name string   `json:"name"` // * stands for any text
+	Name string   `json:"name"` // * matches any text
 	By   []string `json:"by,omitempty"`
 }
 
-// SoakGate is a time without failure.
+// SoakGate is the condition that no failure occurs during a time span.
 type SoakGate struct {
 	For         time.Duration
-	Environment string // "" for those, or the rings, in After
+	Environment string // "" for the environments, or the rings, in After
 	// Restart lets a failure during the time only restart the time. Without it, the failure
 	// also blocks.
 	Restart bool
 }
 
-// ApprovalsGate is how many people must have approved.
+// ApprovalsGate is the condition that enough people have approved.
 type ApprovalsGate struct {
 	Count int      `json:"count"`
-	From  []string `json:"from,omitempty"` // nil for anyone but the author
+	From  []string `json:"from,omitempty"` // nil for anyone except the author
 }
 
-// Window is a time in which commits may come, or may not. Package window reads From
-// and To.
+// Window is a time in which commits may, or may not, be promoted. Package window reads From and
+// To.
 type Window struct {
 	Deny bool   `json:"deny"`
 	From string `json:"from"`
@@ -176,7 +177,7 @@ type Window struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// HTTPGate is a service that is asked.
+// HTTPGate is the condition that a service approves.
 type HTTPGate struct {
 	Name, URL string
 	Timeout   time.Duration
@@ -186,7 +187,7 @@ type HTTPGate struct {
 // PolicyGate is a constraint on the planned change.
 type PolicyGate struct {
 	Name   string
-	Change Expr // open at every level but where it closes itself, as of a Contract
+	Change Expr // open at every level except where it closes itself, as in a Contract
 	Hint   string
 }
 
@@ -201,7 +202,7 @@ type BudgetGate struct {
 type Declaration struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Formerly are the names that it had before, newest first.
+	// Formerly are the earlier names, newest first.
 	Formerly []string `json:"-"`
 	After    []string `json:"after"`
 	// GitOps is the unchecked setting of the base; nil if the base does not set it.
@@ -211,10 +212,11 @@ type Declaration struct {
 	Evaluation EvaluationBounds `json:"evaluation"`
 	// Promotion describes how commits reach the environment, according to the base.
 	Promotion Promotion `json:"-"`
-	// Invalid reports whether the base has errors in it. Promotion may lack anything then.
+	// Invalid reports whether the base has errors in the environment. Promotion may then be
+	// incomplete.
 	Invalid bool `json:"-"`
-	// NoRings reports whether the environment's own files have both rings and errors, so that the
-	// rings of Promotion are unknown.
+	// NoRings reports whether the environment's own files have both rings and errors, so that
+	// the rings of Promotion are unknown.
 	NoRings bool `json:"-"`
 	// Beyond is the bound of costs that these files exceed; "" if that is not the error.
 	Beyond string `json:"-"`

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Kind is the type of a Value. Kinds are as in CUE: an int and a float differ,
-// even where they are numerically equal.
+// Kind is the type of a Value. Kinds are the same as in CUE: an int differs from a float, even
+// if both are numerically equal.
 type Kind uint8
 
 // The kinds of a Value.
@@ -33,7 +33,7 @@ func (k Kind) String() string {
 // Value is concrete data. It is immutable, so it may be shared freely between
 // goroutines. The zero Value is null.
 type Value struct {
-	_ [0]func() // == would compare pointers, or panic: see Equal
+	_ [0]func() // prevents ==, which would compare pointers or panic; use Equal
 	// data is one of nil, bool, integer, float, string, []Value, structure and secret. A field
 	// of a struct costs only one interface if its scalar is shared: there are many more fields
 	// than distinct scalars.
@@ -68,8 +68,8 @@ func ListOf(elems ...Value) Value { return Value{data: elems} }
 // StructOf returns a struct; it keeps and sorts fields, whose names must differ.
 func StructOf(fields ...Field) Value { return Value{data: structure(sortFields(fields))} }
 
-// SecretOf returns a secret reference with the fields store, key and, where
-// given, property and version.
+// SecretOf returns a secret reference with the fields store, key and, optionally, property and
+// version.
 func SecretOf(fields ...Field) Value { return Value{data: secret(sortFields(fields))} }
 
 func sortFields(fields []Field) []Field {
@@ -80,7 +80,7 @@ func sortFields(fields []Field) []Field {
 	return fields
 }
 
-// ScalarOf returns the scalar of a kind that has this Text.
+// ScalarOf returns the scalar of a kind with this Text.
 func ScalarOf(kind Kind, text string) (Value, error) {
 	v, err := Value{}, error(nil)
 	switch kind {
@@ -121,7 +121,7 @@ func (v Value) Kind() Kind {
 // IsScalar reports whether the value is null, a bool, a number or a string.
 func (v Value) IsScalar() bool { return v.Kind() <= String }
 
-// Text returns a scalar as text: a string as it is, null as "null".
+// Text returns a scalar as text. A string is not quoted, and null is "null".
 func (v Value) Text() string {
 	switch data := v.data.(type) {
 	case nil:
@@ -185,7 +185,7 @@ func (v Value) Equal(w Value) bool {
 
 func equalFields(a, b []Field) bool {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
-		return true // as where both are of one tree
+		return true // for example, both are from one tree
 	}
 	return slices.EqualFunc(a, b, func(f, g Field) bool { return f.Name == g.Name && f.Value.Equal(g.Value) })
 }
@@ -193,8 +193,8 @@ func equalFields(a, b []Field) bool {
 // String returns the value as JSON, for messages.
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
-// MarshalJSON writes the value with its fields sorted and its numbers as they
-// were written, so that equal values have equal bytes.
+// MarshalJSON writes the value with sorted fields. Numbers keep their spelling, so that equal
+// values have equal bytes.
 func (v Value) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil), nil }
 
 // AppendJSON appends the output of MarshalJSON to b.
@@ -299,8 +299,8 @@ func valueOf(x any) (Value, error) {
 	return Value{}, fmt.Errorf("no JSON value: %T", x)
 }
 
-// Insert returns a struct with a value at a path of fields that must be free in it.
-// taken is the length of the beginning of the path that is not; 0 for success.
+// Insert returns a struct with a value at a path of fields, which must be free. taken is the
+// length of the beginning of the path that is already taken, or 0 if Insert succeeds.
 func (v Value) Insert(path []string, of Value) (merged Value, taken int) {
 	old, present := v.Lookup(path[0])
 	switch {

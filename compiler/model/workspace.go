@@ -11,12 +11,12 @@ import (
 type Workspace struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Owners      []string `json:"owners"` // who reviews what it declares
+	Owners      []string `json:"owners"` // the reviewers of its declarations
 	Objects     struct {
 		Namespaced    Patterns `json:"namespaced"`
 		ClusterScoped Patterns `json:"clusterScoped"`
 	} `json:"objects"`
-	Namespaces   Patterns `json:"namespaces"` // beside an assignment's own
+	Namespaces   Patterns `json:"namespaces"` // in addition to an assignment's own
 	Environments Patterns `json:"environments"`
 	ClusterTypes Patterns `json:"clusterTypes"`
 	// SelectedTypes select the cluster types instead of patterns; nil if the patterns apply.
@@ -31,7 +31,7 @@ type Workspace struct {
 	// quantity of Kubernetes.
 	Quota      map[string]Value `json:"quota"`
 	Reconciler struct {
-		ServiceAccount string `json:"serviceAccount"` // "" for one of its own
+		ServiceAccount string `json:"serviceAccount"` // "" for the assignment's own
 		Keep           *bool  `json:"keep"`           // whether objects may outlive their assignment
 		Hooks          *bool  `json:"hooks"`          // whether manifests may have hooks
 	} `json:"reconciler"`
@@ -39,7 +39,7 @@ type Workspace struct {
 		Files        Patterns `json:"files"`
 		Packages     Patterns `json:"packages"`
 		Units        Patterns `json:"units"`
-		Users        Patterns `json:"users"` // and groups, beside an assignment's own
+		Users        Patterns `json:"users"` // and groups, in addition to an assignment's own
 		Capabilities Patterns `json:"capabilities"`
 	} `json:"machines"`
 
@@ -121,7 +121,7 @@ func matches(pattern, text string) bool {
 	return ok && strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// The profiles of workspaces that are not declared, as kalypso.io/stdlib/workspace has them.
+// The profiles for undeclared workspaces, as kalypso.io/stdlib/workspace declares them.
 var team, tenant = profile("#Team"), profile("#Tenant")
 
 func profile(name string) *Workspace {

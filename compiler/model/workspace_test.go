@@ -32,7 +32,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Another reviewer is no reason to build anything again; another bound is.
+// TestWorkspaceDigest checks that a change of reviewers does not rebuild anything, and that a
+// change of bounds does.
 func TestWorkspaceDigest(t *testing.T) {
 	one := Workspace{Name: "shop", Namespaces: Patterns{"a"}}
 	reviewed, wider := one, one

@@ -41,9 +41,9 @@ func (x *shapeCheck) checkAddress(v cue.Value, s *shape.Shape, ref model.Ref) {
 // checker checks values against the shapes of the schema.
 type checker struct{ *scope }
 
-// check reports all errors of an entity, or of a value in one, by the schema and by
-// CUE, and returns whether it is valid. The shape is checked first: CUE hides a misspelt
-// field behind any other error of its struct. The fields in but are not checked.
+// check reports all errors of an entity, or of a value in one, by the schema and by CUE, and
+// returns whether it is valid. It checks the shape first, because CUE hides a misspelt field
+// behind any other error of its struct. It does not check the fields in but.
 func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...string) bool {
 	before := len(x.Diagnostics)
 	shapes := &shapeCheck{scope: x.scope}
@@ -133,7 +133,7 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 		}
 	}
 	if len(given) == 0 && v.Validate() != nil {
-		return // no struct at all, which CUE says
+		return // not a struct, as CUE reports
 	}
 	x.checkWithoutEffect(v, s, given, ref)
 	x.checkFields(s, given, ref, v)
@@ -167,8 +167,8 @@ func hasRevision(given map[string]cue.Value) bool {
 	return false
 }
 
-// checkWithoutEffect reports fields that look like those of the schema and give
-// nothing: hidden ones, definitions, and such that are only constraints.
+// checkWithoutEffect reports fields that look like fields of the schema and have no effect:
+// hidden fields, definitions, and fields that are only constraints.
 func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value, ref model.Ref) {
 	if len(s.Fields) == 0 || ref.Collection == "tests" && ref.Path == "assignment" { // a constraint
 		return
@@ -195,7 +195,7 @@ func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[s
 	}
 }
 
-// syntaxOf is the source of a struct, with the names of all fields in it.
+// syntaxOf is the source of a struct, with the names of all its fields.
 type syntaxOf struct {
 	nodes []ast.Node
 	names map[string]bool
@@ -233,7 +233,7 @@ func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	})
 }
 
-// failAt reports what is wrong at ref, where v is written.
+// failAt reports an error about ref, at the positions of v.
 func (x *shapeCheck) failAt(d diag.Diagnostic, ref model.Ref, v cue.Value) {
 	x.reported = append(x.reported, ref.String())
 	x.Fail(ref, x.At(d, v).On(ref.String()))
@@ -278,7 +278,7 @@ func inContract(path []string) bool {
 	return false
 }
 
-// schema returns a definition of the schema, where the platform imports it.
+// schema returns a definition of the schema, if the platform imports the schema.
 func (x *checker) schema(definition string) (cue.Value, bool) {
 	for _, dep := range x.Instance.Dependencies() {
 		if dep.ImportPath == "kalypso.io/schema" {

@@ -21,7 +21,7 @@ import (
 // everything else in the package.
 type collectionChecker struct {
 	*reader
-	// undeclared are the collections that do not have the schema's type.
+	// undeclared are the collections without the schema's type.
 	undeclared map[string]bool
 }
 
@@ -78,7 +78,7 @@ func (x *collectionChecker) checkCollections(env string) {
 	}
 }
 
-// objectFields are the fields of objects of Kubernetes that people paste most.
+// objectFields are the fields of Kubernetes objects that people paste most often.
 var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "stringData", "type",
 	"rules", "roleRef", "subjects", "status"}
 
@@ -116,8 +116,8 @@ func (x *collectionChecker) unknownCollection(name string, v cue.Value) {
 	x.Report(d.Hinting(hint))
 }
 
-// checkDefinite reports the errors of the package as it is, at paths that concerns
-// returns true for, and returns whether there are some.
+// checkDefinite reports the definite errors of the package at paths for which concerns returns
+// true. It returns whether it found any.
 func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) bool {
 	before := len(x.Diagnostics)
 	for _, o := range problem.In(x.Places, x.Value.Validate()) {
@@ -188,14 +188,14 @@ func ofNoEntity(path []string) bool {
 	return len(path) == 1 || isHidden(path[1])
 }
 
-// checkDeclared reports a collection that is used without being declared as the
-// schema's: without the schema nothing of it is checked or has its defaults.
+// checkDeclared reports a collection that is used without the schema's type. Without the type,
+// its values are not checked, and have no defaults.
 func (x *collectionChecker) checkDeclared(name, env string) {
 	coll := cuevalue.Field(x.Value, name)
 	undeclared, names := false, shape.NamesOf(name)
 	for key, entity := range cuevalue.Fields(coll) {
 		if names.Allows(key) && cuevalue.Field(entity, "name").Exists() {
-			return // the schema gives every entity its name
+			return // the schema sets every entity's name
 		}
 		undeclared = undeclared || names.Allows(key) && entity.IncompleteKind() == cue.StructKind
 	}
@@ -209,8 +209,9 @@ func (x *collectionChecker) checkDeclared(name, env string) {
 	x.HideAll(env)
 }
 
-// definite returns whether a message is of an error of the package as it is, and not of
-// values that are not given yet. CUE is asked once, when it is first called.
+// definite returns a function that reports whether a message is a definite error of the
+// package, as opposed to a value that is missing so far. It evaluates the package once, at the
+// first call.
 func (x *collectionChecker) definite() func(message string) bool {
 	messages := sync.OnceValue(func() map[string]bool {
 		out := map[string]bool{}
@@ -224,8 +225,8 @@ func (x *collectionChecker) definite() func(message string) bool {
 	return func(message string) bool { return messages()[message] }
 }
 
-// reportIncomplete reports the errors that say that CUE left entities out: those of a
-// whole collection, or of the package itself.
+// reportIncomplete reports the errors that made CUE leave out entities: errors of a whole
+// collection, or of the package itself.
 func (x *collectionChecker) reportIncomplete(err error, known func(string) bool, env string) {
 	for _, o := range problem.In(x.Places, err) {
 		if len(o.Path) > 1 || known(o.Messages[0]) {
@@ -266,8 +267,8 @@ func (x *collectionChecker) declarations() []ast.Node {
 	return out
 }
 
-// checkEmbeds reports @embed attributes that CUE ignores because their file does
-// not enable them: what they would have given is absent without an error.
+// checkEmbeds reports @embed attributes that CUE ignores because their file does not enable
+// them. Their values would be missing without an error.
 func (x *collectionChecker) checkEmbeds(environment string) {
 	for _, f := range x.Files {
 		enabled := slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {

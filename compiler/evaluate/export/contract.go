@@ -83,12 +83,12 @@ func embeddedAsData(v cue.Value) string {
 	return ""
 }
 
-// checkConditions looks at a contract whose fields depend on something: on its
-// own fields, if mode == "a" {…}, they may, since the values will give those. On
-// anything else they are never decided.
+// checkConditions checks a contract with conditional fields. Conditions on the contract's own
+// fields, such as if mode == "a" {…}, are allowed, because the values will decide them. Nothing
+// ever decides other conditions.
 func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	nodes := cuevalue.SourceNodes(v)
-	if len(v.Path().Selectors()) == 0 { // a package, all of which is its own
+	if len(v.Path().Selectors()) == 0 { // all of a package is its own
 		nodes = nil
 		for _, f := range x.Files {
 			for _, d := range f.Decls {
@@ -109,8 +109,8 @@ func (x *contracts) checkConditions(v cue.Value, ref model.Ref) bool {
 	return true
 }
 
-// contractFields notes every path that the contract names, and where. It
-// returns whether their constraints can be used.
+// contractFields records the position of every path that the contract names. It returns whether
+// their constraints can be used.
 func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, optional bool,
 	out *[]model.ContractField) bool {
 	it, err := v.Fields(cue.Optional(true))
@@ -208,8 +208,8 @@ func mentions(e ast.Expr) []string {
 	return slices.Compact(names)
 }
 
-// checkChange reports fields of a constraint that no change has: where they are optional,
-// they would always be satisfied.
+// checkChange reports fields of a constraint that no change has. An optional field of this kind
+// would always be satisfied.
 func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
 	it, err := v.Fields(cue.Optional(true))
 	for err == nil && it.Next() {

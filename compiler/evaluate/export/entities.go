@@ -60,7 +60,7 @@ func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.Schedul
 	return p, ok
 }
 
-// excepts compiles the pairs that a policy leaves out: one struct, or a list of them.
+// excepts compiles the pairs that a policy excludes: one struct, or a list of them.
 func (x *Exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy) bool {
 	of := cuevalue.Field(v, "except")
 	if !of.Exists() {
@@ -127,7 +127,7 @@ func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration,
 	return r.Registration, true
 }
 
-// Configs exports the configs, invalid ones included: the assignments that such a one
+// Configs exports the configs, including invalid ones: the assignments that an invalid config
 // matches fail.
 func (x *Exporter) Configs() []model.Config {
 	return entities(x, "configs", func(v cue.Value, ref model.Ref) (model.Config, bool) {
@@ -137,9 +137,9 @@ func (x *Exporter) Configs() []model.Config {
 	})
 }
 
-// matching compiles the match of an entity, and its clusters, unless that is nil, and then,
-// while the entity is valid, exports the rest of it. It returns whether the entity is
-// invalid. Clusters that cannot be read are all.
+// matching compiles the match of an entity and, if clusters is not nil, its clusters. If the
+// entity is still valid, it exports the rest of it. It returns whether the entity is invalid.
+// Unreadable clusters select all clusters.
 func (x *Exporter) matching(v cue.Value, ref model.Ref, match *model.Selector, unknown *bool,
 	clusters **model.Selector, rest func()) bool {
 	x.Guard(ref.At("match"), func() { *match, *unknown = x.match(v, ref) })

@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// Declarations exports the environments that the package declares, and nothing else of it.
+// Declarations exports only the environments that the package declares.
 func (x *Exporter) Declarations() *Result {
 	broken := x.collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
 	if x.collections.checkComprehensions("environments") || broken {
@@ -33,7 +33,7 @@ func (x *Exporter) Declarations() *Result {
 		}
 		declarations = append(declarations, s)
 	})
-	for _, ref := range x.Found.All { // those that have errors are there as well
+	for _, ref := range x.Found.All { // includes environments with errors
 		if model.IsName(ref.Name) && !slices.ContainsFunc(declarations,
 			func(s model.Declaration) bool { return s.Name == ref.Name }) {
 			declarations = append(declarations, model.Declaration{Name: ref.Name})
@@ -54,11 +54,11 @@ func formerly(value model.Value) []string {
 	if json.Unmarshal(fields.Formerly, &one) == nil && one != "" {
 		return []string{one}
 	}
-	_ = json.Unmarshal(fields.Formerly, &all) // the schema lets nothing else through
+	_ = json.Unmarshal(fields.Formerly, &all) // the schema allows no other values
 	return all
 }
 
-// gitOps exports the environment's own fields, and checks those of the others.
+// gitOps exports the environment's own fields, and checks the fields of the other environments.
 func (x *Exporter) gitOps(env *model.Environment) {
 	x.each("environments", func(v cue.Value, ref model.Ref) {
 		var e struct {
@@ -87,7 +87,7 @@ func (x *Exporter) gitOps(env *model.Environment) {
 			Description: e.Description, After: e.After, GitOps: e.GitOps, PlaintextFails: e.Plaintext == "error",
 			MaxRemovals: strings.Trim(string(e.Removals.Max), `"`), RemovedClusters: e.Removals.Clusters,
 		}
-		if json.Unmarshal(e.Removals.Emptied, &env.EmptiedClusters) != nil { // it is no list
+		if json.Unmarshal(e.Removals.Emptied, &env.EmptiedClusters) != nil { // it is not a list
 			env.MaxEmptied = strings.Trim(string(e.Removals.Emptied), `"`)
 		}
 		if x.writtenIn(cuevalue.Field(v, "rings"), ownFolder(ref.Name)) != nil {
@@ -96,8 +96,8 @@ func (x *Exporter) gitOps(env *model.Environment) {
 	})
 }
 
-// checkGitOps reports fields that are missing for one way to keep the tree, or
-// belong to the other, and completes the rest.
+// checkGitOps reports fields that are missing for one way to store the tree, or that belong to
+// the other way. It completes the remaining fields.
 func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Ref) bool {
 	switch {
 	case g.OCI == "" && g.Branch == "":
@@ -120,7 +120,7 @@ func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Re
 	return false
 }
 
-// Environment exports all entities of the package, as those of an environment.
+// Environment exports all entities of the package, for an environment.
 func (x *Exporter) Environment(name string) *Result {
 	env := model.Environment{Name: name}
 	if !x.CheckCollections(name) {
@@ -164,8 +164,8 @@ func (x *Exporter) CheckCollections(environment string) bool {
 	return true
 }
 
-// ownPolicy notes where an environment has its rings, and warns of a policy of
-// promotion in the environment's own files, that the base does not know of.
+// ownPolicy records the position of an environment's rings. It warns about a policy of
+// promotion in the environment's own files, which the base does not see.
 func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
 	if rings := cuevalue.Field(v, "rings"); rings.Exists() {
 		x.note(rings, ref.At("rings"))
@@ -176,12 +176,12 @@ func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
 	}
 	x.withoutEffect(v, ref, ref.Name,
 		slices.DeleteFunc(append([]string{"after"}, policyFields...), func(name string) bool {
-			return name == "rings" // which may follow from the environment's own cluster types
+			return name == "rings" // they may depend on the environment's own cluster types
 		}), "on promotion")
 }
 
-// withoutEffect warns of fields of an environment that the files of one environment give,
-// without effect.
+// withoutEffect warns about fields of an environment that have no effect in the files of one
+// environment.
 func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string, on string) {
 	for _, name := range fields {
 		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
@@ -193,7 +193,7 @@ func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields [
 	}
 }
 
-// ownFolder is the folder of an environment's own files.
+// ownFolder returns the folder of an environment's own files.
 func ownFolder(environment string) string { return source.Environments + "/" + environment + "/" }
 
 // policyFields are the fields of an environment that describe how commits reach it. The fields

@@ -33,8 +33,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
-// Exporter turns the CUE values of one package into the model, entity by entity. It
-// notes where everything is written, and what is wrong.
+// Exporter turns the CUE values of one package into the model, entity by entity. It records the
+// positions of values, and errors.
 type Exporter struct {
 	*scope
 	read        *reader
@@ -50,11 +50,11 @@ type Exporter struct {
 	Wants func(model.Ref) bool
 	// Supervised records which entity is being exported; nil to record nothing.
 	Supervised *supervisor.Part
-	// Published are the workloads that are Workloads of the Kalypso scheduler.
+	// Published are the workloads that come from Workloads of the Kalypso scheduler.
 	Published map[string]bool
 }
 
-// New returns an exporter of a package, which nothing is known of yet.
+// New returns an exporter of a package, without findings.
 func New(l *loader.Package) *Exporter {
 	s := &scope{l, finding.New()}
 	read, c := &reader{s}, &contracts{s}
@@ -66,8 +66,8 @@ func New(l *loader.Package) *Exporter {
 	}
 }
 
-// entities exports the valid entities of a collection, sorted by name: what export returns
-// of each.
+// entities exports the valid entities of a collection, sorted by name. It returns the results
+// of export.
 func entities[T any](x *Exporter, collection string, export func(v cue.Value, ref model.Ref) (T, bool)) []T {
 	var out []T
 	x.each(collection, func(v cue.Value, ref model.Ref) {
@@ -123,15 +123,15 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 	}
 }
 
-// scope is an evaluated package with the findings about it. All that exports or checks
-// CUE values has one, and writes to it.
+// scope is an evaluated package with the findings about it. Every type that exports or checks
+// CUE values has one, and adds to it.
 type scope struct {
 	*loader.Package
 	*finding.Set
 }
 
-// note records where a value is written: exactly for a scalar, by declaration
-// for anything else.
+// note records the positions of a value: the exact position of a scalar, and the declarations
+// of other values.
 func (x *scope) note(v cue.Value, ref model.Ref) {
 	if v.IncompleteKind() != cue.StructKind {
 		if p := x.Of(v.Pos()); !p.IsZero() {
@@ -144,7 +144,7 @@ func (x *scope) note(v cue.Value, ref model.Ref) {
 	}
 }
 
-// noteAll records where a value and everything in it is written.
+// noteAll records the positions of a value and of everything in it.
 func (x *scope) noteAll(v cue.Value, ref model.Ref) {
 	x.note(v, ref)
 	if v.IncompleteKind() == cue.StructKind {
@@ -154,8 +154,8 @@ func (x *scope) noteAll(v cue.Value, ref model.Ref) {
 	}
 }
 
-// noteContract records where a field of a contract is written: all places where
-// these are several, since any may be the one that is broken.
+// noteContract records the positions of a field of a contract. It records all of several
+// positions, because any of them may be the broken one.
 func (x *scope) noteContract(v cue.Value, ref model.Ref) {
 	if places := x.Written(v); len(places) > 1 {
 		for _, p := range places {
@@ -166,7 +166,7 @@ func (x *scope) noteContract(v cue.Value, ref model.Ref) {
 	x.note(v, ref)
 }
 
-// At adds to a diagnostic where values are written.
+// At adds the positions of values to a diagnostic.
 func (x *scope) At(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
 	for _, v := range values {
 		d = d.InEach(x.Written(v)...)
@@ -174,7 +174,7 @@ func (x *scope) At(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
 	return d
 }
 
-// writtenIn returns where in a folder a value is written.
+// writtenIn returns the positions of a value in a folder.
 func (x *scope) writtenIn(v cue.Value, folder string) []model.Position {
 	return slices.DeleteFunc(x.Written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
 }
@@ -209,16 +209,16 @@ type Result struct {
 	// Model has the unit's entities. It has only those fields of the environment that the unit
 	// declares.
 	Model model.Environment
-	// Entities are all of the unit, invalid ones included, sorted.
+	// Entities are all entities of the unit, including invalid ones, sorted.
 	Entities []model.Ref
 	// Uses are the environments that deployment targets name.
 	Uses []check.Use
 	// Declarations are the environments, of the base.
 	Declarations []model.Declaration
-	// Reported are the diagnostics, and Invalid the entities that have errors.
+	// Reported are the diagnostics, and Invalid the entities with errors.
 	Reported []reported
 	Invalid  map[model.Ref]bool
-	// Incomplete reports whether an error hides which assignments there are.
+	// Incomplete reports whether an error hides some of the assignments.
 	Incomplete bool
 }
 

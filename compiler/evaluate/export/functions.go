@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// namespaceServices exports the namespace services, with the schema's own.
+// namespaceServices exports the namespace services, including the schema's own.
 func (x *Exporter) namespaceServices() []model.NamespaceService {
 	out := append([]model.NamespaceService{}, entities(x, "namespaceServices", x.namespaceService)...)
 	ref := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
@@ -113,8 +113,8 @@ func factsOf(entity cue.Value, parts ...cue.Value) []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// usesFact reports a fact that a function cannot know, and returns whether it
-// uses it.
+// usesFact reports a fact that a function cannot know, and returns whether the function uses
+// it.
 func (x *Exporter) usesFact(ref model.Ref, fact, why string, parts ...cue.Value) bool {
 	used := map[string]bool{}
 	for _, part := range parts {
@@ -131,8 +131,8 @@ func (x *Exporter) usesFact(ref model.Ref, fact, why string, parts ...cue.Value)
 	return true
 }
 
-// defaultNamespaceService returns the namespace service that exists even where
-// the platform does not declare the collection: the schema's.
+// defaultNamespaceService returns the schema's namespace service, which exists even if the
+// platform does not declare the collection.
 func (x *Exporter) defaultNamespaceService() model.NamespaceService {
 	if services, ok := x.shapes.schema("#NamespaceServices"); ok {
 		ref := model.Ref{Collection: "namespaceServices", Name: shape.DefaultNamespaceService}
@@ -157,10 +157,10 @@ func Apply(l *loader.Package, c function.Call) function.Outcome {
 	return out
 }
 
-// applied exports what an entity is for one assignment.
+// applied exports an entity for one assignment.
 type applied struct{ *Exporter }
 
-// call exports what a function of the assignment gives.
+// call exports the result of a function of the assignment.
 func (x *applied) call(v cue.Value, c function.Call) (out function.Outcome) {
 	switch {
 	case c.Shared:
@@ -177,8 +177,8 @@ func (x *applied) call(v cue.Value, c function.Call) (out function.Outcome) {
 	return out
 }
 
-// shared exports the fields of a reconciler's backend that do not belong to one
-// assignment.
+// shared exports the fields of a reconciler's backend that are the same for all assignments of
+// a cluster type.
 func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 	for _, backend := range shape.Of(ref.Collection).OneOf[0] {
 		options := cuevalue.Field(v, backend)
@@ -203,7 +203,7 @@ func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 	return model.StructOf()
 }
 
-// checkValid reports the errors of an entity where nothing else was reported.
+// checkValid reports the errors of an entity if there are no other diagnostics.
 func (x *applied) checkValid(v cue.Value, c function.Call) {
 	if c.Field != "" || c.Shared || len(x.Diagnostics) > 0 {
 		return
@@ -215,8 +215,8 @@ func (x *applied) checkValid(v cue.Value, c function.Call) {
 	}
 }
 
-// functionErrors returns all diagnostics, as errors of a function of the assignment. Sites stay
-// references where CUE gives no position.
+// functionErrors returns all diagnostics, as errors of a function of the assignment. Sites
+// remain references if CUE has no position.
 func (x *applied) functionErrors() []diag.Diagnostic {
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Code, x.Diagnostics[i].Severity = diag.Function, diag.Function.Severity()

@@ -169,7 +169,7 @@ func (x *policies) policies(gates cue.Value, ref model.Ref) []model.PolicyGate {
 	return out
 }
 
-// advance is a way to choose a candidate, by its name or as a struct.
+// advance is a way to choose a candidate: its name, or a struct.
 type advance struct {
 	way   model.Advance
 	every time.Duration
@@ -190,7 +190,7 @@ func (a *advance) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// ownChanges is the field ownChanges, by the name of a default or as a struct.
+// ownChanges is the field ownChanges: the name of a default, or a struct.
 type ownChanges model.OwnChanges
 
 // UnmarshalJSON reads either the name of a default or a struct with default and atOnce.
@@ -209,11 +209,11 @@ func (o *ownChanges) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// span is a time span as the schema's #Span writes it.
+// span is a time span in the syntax of the schema's #Span.
 type span time.Duration
 
-// UnmarshalText reads a span. One that is longer than a time.Duration can be, about
-// 292 years, is as long as that can be.
+// UnmarshalText reads a span. A span that exceeds the maximum of a time.Duration, about 292
+// years, becomes that maximum.
 func (s *span) UnmarshalText(text []byte) error {
 	units := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
 	const longest = time.Duration(math.MaxInt64)
@@ -224,7 +224,7 @@ func (s *span) UnmarshalText(text []byte) error {
 			continue
 		}
 		n, err := strconv.ParseInt(string(text[begin:i]), 10, 64)
-		if err != nil || n > int64((longest-time.Duration(*s))/unit) { // the schema has seen to it that n is digits
+		if err != nil || n > int64((longest-time.Duration(*s))/unit) { // the schema has checked that n consists of digits
 			*s = span(longest)
 			return nil
 		}

@@ -20,7 +20,7 @@ import (
 // reader exports values that must be data, and reports why other values are not data.
 type reader struct{ *scope }
 
-// entity exports all fields of an entity but some, as data.
+// entity exports all fields of an entity except some, as data.
 func (x *reader) entity(v cue.Value, ref model.Ref, but ...string) (model.Value, bool) {
 	var out []model.Field
 	ok := true
@@ -44,8 +44,8 @@ func (x *reader) decode(into any, v cue.Value, ref model.Ref, but ...string) boo
 	return ok
 }
 
-// data exports concrete data, defaults taken. It reports what is not concrete,
-// and then returns false.
+// data exports concrete data, defaults taken. If a part is not concrete, it reports the part
+// and returns false.
 func (x *reader) data(v cue.Value, ref model.Ref) (model.Value, bool) {
 	v, _ = v.Default()
 	x.note(v, ref)
@@ -110,8 +110,8 @@ func (x *reader) scalar(v cue.Value, ref model.Ref) (model.Value, bool) {
 	return value, true
 }
 
-// float exports a number with the digits that its author wrote. Of two authors
-// neither is preferred: CUE would have the order of files decide.
+// float exports a number with its author's digits. It does not choose between two authors,
+// because CUE would choose by the order of files.
 func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 	spelt, err := expr.Spellings(v)
 	switch {
@@ -163,16 +163,15 @@ func (x *reader) notConcrete(v cue.Value, ref model.Ref) bool {
 	return false
 }
 
-// decode reads exported data into a Go type by its JSON tags. The schema has
-// checked it, so that what does not fit is a bug.
+// decode reads exported data into a Go type by its JSON tags. The schema has checked the data,
+// so a mismatch is a bug.
 func decode(v model.Value, into any) {
 	if err := json.Unmarshal(v.AppendJSON(nil), into); err != nil {
 		panic(fmt.Sprintf("evaluate: the schema and %T differ: %v", into, err))
 	}
 }
 
-// elements calls f for each element of a list that is a field of a struct, where
-// there is one.
+// elements calls f for each element of a list that is a field of a struct, if the field exists.
 func (x *reader) elements(of cue.Value, ref model.Ref, name string, f func(of cue.Value, ref model.Ref)) {
 	v := cuevalue.Field(of, name)
 	if !v.Exists() {
@@ -203,7 +202,7 @@ func (x *reader) unknown(v cue.Value, ref model.Ref) {
 	}
 	d := diag.New(code, what).On(ref.String())
 	if all := problem.In(x.Places, v.Err()); len(all) > 0 {
-		d = x.because(d, all[0], cuevalue.SourceNodes(v)) // the others follow from it
+		d = x.because(d, all[0], cuevalue.SourceNodes(v)) // the other problems follow from it
 	}
 	x.Fail(ref, d)
 }
@@ -235,8 +234,8 @@ func (x *reader) unknownParts(v cue.Value, ref model.Ref) bool {
 	return ok
 }
 
-// because adds to a diagnostic what has no value: the fields that CUE points to, or else
-// its message.
+// because adds the reason for a missing value to a diagnostic: the fields that CUE points to,
+// or CUE's message.
 func (x *reader) because(d diag.Diagnostic, o problem.Problem, in []ast.Node) diag.Diagnostic {
 	var names []string
 	var uses, declared []model.Position

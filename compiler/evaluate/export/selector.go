@@ -104,7 +104,7 @@ func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Sel
 	return model.Selector{Op: model.OpNone}, false
 }
 
-// optional compiles the selector that a field is; an absent one selects all.
+// optional compiles the selector in a field. A missing field selects everything.
 func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels bool) (model.Selector, bool) {
 	of := cuevalue.Field(v, name)
 	if !of.Exists() {
@@ -170,7 +170,7 @@ func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool 
 	return ok
 }
 
-// checkFact refuses a constraint on one fact that cannot be used.
+// checkFact rejects an unusable constraint on one fact.
 func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	kind := v.IncompleteKind()
 	switch {
@@ -254,7 +254,7 @@ func compile(e ast.Expr) (model.Selector, error) {
 	return model.Selector{Op: model.OpSatisfy, Expr: model.Expr(text)}, err
 }
 
-// both is the conjunction, simplified: `_ & _|_` is how an absent field arrives.
+// both returns the conjunction, simplified. An absent field has the constraint `_ & _|_`.
 func both(x, y model.Selector) model.Selector {
 	switch {
 	case x.Op == model.OpNone, y.Op == model.OpAll:
@@ -302,7 +302,7 @@ func compileField(d *ast.Field) (model.Selector, error) {
 		return model.Selector{}, fmt.Errorf("a field name that is not known: %w", err)
 	}
 	if isIdent && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#")) {
-		return model.Selector{Op: model.OpAll}, nil // hidden, and the user's own business
+		return model.Selector{Op: model.OpAll}, nil // hidden fields are the user's own business
 	}
 	of, err := compile(d.Value)
 	if err != nil {

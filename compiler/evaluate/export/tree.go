@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// valueFields are the parts of a config that hold platform values.
+// valueFields are the parts of a config with platform values.
 var valueFields = []string{"values", "defaults", "overrides"}
 
 // trees exports platform values, which may be open.
@@ -56,8 +56,7 @@ func (x *trees) finalOnly(t model.Tree, ref model.Ref) {
 	}
 }
 
-// chartValues exports the values that a workload or a deployment target gives a
-// chart.
+// chartValues exports a workload's or a deployment target's values for a chart.
 func (x *trees) chartValues(v cue.Value, ref model.Ref) (c model.ChartValues, ok bool) {
 	helm := cuevalue.Field(cuevalue.Field(v, "manifests"), "helm")
 	if !helm.Exists() {
@@ -153,8 +152,8 @@ func (x *trees) checkDependent(v cue.Value, t model.Tree, ref model.Ref, all boo
 	}
 }
 
-// dependents walks the syntax of a config's values, which has references outside
-// of them resolved and those inside as they are.
+// dependents walks the syntax of a config's values. In this syntax, references to the outside
+// are resolved, and references inside the values are not.
 type dependents struct {
 	*finding.Set
 	tree model.Tree
@@ -240,7 +239,7 @@ func (d *dependents) references(n ast.Node, path []string, in *block) {
 func (d *dependents) refers(name string, names, from []string, in *block) {
 	target := in.find(name)
 	if target == nil {
-		return // of CUE itself, or of a let, which is not followed further
+		return // of CUE itself, or of a let, whose references are not followed
 	}
 	target = append(target, names...)
 	t, path := d.tree, ""

@@ -46,8 +46,8 @@ func (x *Exporter) workload(v cue.Value, ref model.Ref, environment string) (mod
 	return w.Workload, true
 }
 
-// targets exports a workload's deployment targets of the environment. Those that
-// are invalid leave the others alone.
+// targets exports a workload's deployment targets of the environment. An invalid target does
+// not affect the others.
 func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
 	var out []model.DeploymentTarget
 	all := cuevalue.Field(v, "deploymentTargets")
@@ -75,7 +75,7 @@ func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) [
 	return out
 }
 
-// target exports a deployment target, and returns the environment that it is of.
+// target exports a deployment target, and returns the name of its environment.
 func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
 	before := len(x.Diagnostics)
 	value, ok := x.read.entity(v, ref, "requires", "manifests")
@@ -106,7 +106,7 @@ func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 	return t.DeploymentTarget, t.Environment, true
 }
 
-// impliedKeys are the facts that labels must not be named like.
+// impliedKeys are facts whose names are not allowed as names of labels.
 var impliedKeys = []string{"environment", "workspace", "workload", "deploymentTarget", "clusterType"}
 
 func (x *Exporter) checkLabels(labels map[string]string, ref model.Ref) {
@@ -119,8 +119,8 @@ func (x *Exporter) checkLabels(labels map[string]string, ref model.Ref) {
 	}
 }
 
-// manifests exports where a deployment target's manifests are, without the values
-// of a chart, which need not be data yet.
+// manifests exports the source of a deployment target's manifests. It leaves out the values of
+// a chart, which may not be data yet.
 func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests, ok bool) {
 	of := cuevalue.Field(target, "manifests")
 	at := ref.At("manifests")
@@ -139,8 +139,8 @@ func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 	return m, ok
 }
 
-// checkVerify reports sources that are to be verified and cannot be, whether they are
-// assigned or not.
+// checkVerify reports sources that must be verified and cannot be. It also reports sources that
+// are not assigned.
 func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref) {
 	locked := func(at string) {
 		x.Fail(ref.At(at+".verify"),
@@ -177,7 +177,7 @@ func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref)
 	}
 }
 
-// checkAnonymous reports sources that need no credentials, and name a secret.
+// checkAnonymous reports sources that need no credentials, but name a secret.
 func (x *Exporter) checkAnonymous(v model.Value, ref model.Ref) bool {
 	ok := true
 	anonymous, _ := v.Lookup("anonymous")
