@@ -1,5 +1,5 @@
-// Package function has the calls of entities that are functions of the assignment: those
-// that use #assignment, and are evaluated again for each assignment that they are for.
+// Package function has the calls of functions of the assignment. These are entities that use
+// #assignment, so that they are evaluated again for each of their assignments.
 //
 // For example, the config whereabouts of examples/hello-world has the value
 // "\(#assignment.environment)/\(#assignment.clusterType)". For the facts of an assignment of
@@ -11,16 +11,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Call asks for an entity as a function of one assignment.
+// Call is a call of an entity as a function of one assignment.
 type Call struct {
 	// Entity is a config, a namespace service or a reconciler.
 	Entity model.Ref
-	// Facts are the fields of #assignment that are known, as a struct.
+	// Facts are the known fields of #assignment, as a struct.
 	Facts model.Value
-	// Field, if given, asks for that one field of the entity instead of all.
+	// Field, if set, restricts the call to that field of the entity.
 	Field string
-	// Shared asks for the fields of a reconciler's backend that all assignments of
-	// a cluster type share. Facts hold what these have in common.
+	// Shared restricts the call to the fields of a reconciler's backend that all assignments of
+	// a cluster type share. Facts then has the common facts of these assignments.
 	Shared bool
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 )
 
-// inUnits evaluates the units that are not in the cache. The error is errNotClean
-// where the package has to be evaluated in one piece, because of errors.
+// inUnits evaluates the units that are not in the cache. It returns errNotClean if the package
+// must be evaluated in one piece because of errors.
 func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	d := &e.partition
 	units := map[int]*export.Result{}
@@ -50,7 +50,7 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	}
 	batches := d.batches(missing, least)
 	if least > 1 && len(batches) == 1 && len(missing) == len(d.units)+1 {
-		return nil, errNotClean // all of it at once is the whole
+		return nil, errNotClean // all units at once are the whole package
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if group.SetLimit(workers(batches, d)); e.inPieces {
@@ -82,7 +82,7 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	return merge(e.Name, all), nil
 }
 
-// batch evaluates some units at once. The error is errNotClean as for inUnits.
+// batch evaluates some units at once. It returns errNotClean like inUnits.
 func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Result, error) {
 	x, all, err := e.reduced(ctx, batch)
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter
 	x.Wants = func(ref model.Ref) bool { return slices.Contains(batch, e.unitOf(ref)) }
 	var all *export.Result
 	if _, ok := finding.Guarded("the package", func() { all = e.export(x) }); !ok {
-		return nil, nil, nil // the whole says so
+		return nil, nil, nil // the evaluation of the whole reports it
 	}
 	return x, all, nil
 }
@@ -142,12 +142,12 @@ func (e *Evaluation) leftOut(batch []int) []string {
 	return out
 }
 
-// heapPerByte is about how much memory CUE takes for each byte of sources, as
-// measured on generated platforms.
+// heapPerByte is CUE's approximate use of memory for each byte of sources, as measured on
+// generated platforms.
 const heapPerByte = 250
 
-// workers is how many batches are evaluated at once: as many as there are
-// processors, and as the soft memory limit of the process leaves room for.
+// workers returns the number of batches to evaluate at once. It is limited by the number of
+// processors, and by the soft memory limit of the process.
 func workers(batches [][]int, d *partition) int {
 	largest := 1
 	for _, batch := range batches {
@@ -205,7 +205,7 @@ func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*ex
 	if l == nil || err != nil {
 		return nil, ds, err
 	}
-	clear(e.loaded) // of units that do not count now
+	clear(e.loaded) // of units that do not matter now
 	x := export.New(l)
 	x.Supervised = part
 	var all *export.Result
@@ -227,7 +227,7 @@ func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*ex
 	return all, nil, nil
 }
 
-// split divides what was evaluated at once into the units of a batch.
+// split divides the result of one evaluation into the units of a batch.
 func (d *partition) split(all *export.Result, batch []int) map[int]*export.Result {
 	out := map[int]*export.Result{}
 	for _, n := range batch {
@@ -297,7 +297,7 @@ func repeats(units []*export.Result) bool {
 	return false
 }
 
-// merge puts the units of a package together.
+// merge joins the units of a package.
 func merge(name string, units []*export.Result) *export.Result {
 	out := &export.Result{Clean: true, Model: model.Environment{Name: name,
 		NamespaceServices: []model.NamespaceService{}}, Declarations: []model.Declaration{},
@@ -305,7 +305,7 @@ func merge(name string, units []*export.Result) *export.Result {
 	m := &out.Model
 	for _, p := range units {
 		of := &p.Model
-		if !reflect.ValueOf(of.Settings).IsZero() { // one unit declares the environment
+		if !reflect.ValueOf(of.Settings).IsZero() { // only one unit declares the environment
 			m.Settings = of.Settings
 		}
 		for _, c := range model.Collections {
@@ -335,8 +335,8 @@ func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
 	return out
 }
 
-// without returns the shared unit without the entities that others declare,
-// which a comprehension may have made as well.
+// without returns the shared unit without the entities that other units declare, because a
+// comprehension may have made these, too.
 func (e *Evaluation) without(shared *export.Result) *export.Result {
 	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
 		return shared

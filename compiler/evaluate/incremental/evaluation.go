@@ -65,7 +65,7 @@ type Evaluation struct {
 	inPieces  bool // each unit separately, one after the other
 
 	mu     sync.Mutex
-	fresh  map[int]map[model.Ref][]model.Position // of the units that were evaluated
+	fresh  map[int]map[model.Ref][]model.Position // of the units evaluated now
 	loaded map[int]*loader.Package                // of units with functions of the assignment
 	put    []entry                                // the entries to put into the cache
 }
@@ -76,7 +76,7 @@ func New(p *source.Platform, name string, c memo.Cache) *Evaluation {
 	return &Evaluation{Platform: p, Name: name, dir: p.Dir(name), cache: c, Least: batchEntities}
 }
 
-// export exports the package: the platform's base, or an environment.
+// export exports the package, which is the platform's base or an environment.
 func (e *Evaluation) export(x *export.Exporter) *export.Result {
 	if e.Name == "" {
 		return x.Declarations()
@@ -161,7 +161,7 @@ func (e *Evaluation) what() string {
 
 const notClean = "something is wrong in it"
 
-// errNotClean says that the package has to be evaluated in one piece.
+// errNotClean reports that the package must be evaluated in one piece.
 var errNotClean = errors.New(notClean)
 
 func (e *Evaluation) profile(f *source.File) profile {
@@ -174,11 +174,11 @@ func (e *Evaluation) profile(f *source.File) profile {
 	return p
 }
 
-// ErrChanged says that a file of the platform changed during the evaluation, so that the result
-// may mix old and new contents.
+// ErrChanged reports that a file of the platform changed during the evaluation, so that the
+// result may mix old and new contents.
 var ErrChanged = errors.New("files of the platform were changed while it was compiled")
 
-// unchanged returns ErrChanged if the files are not those that were scanned.
+// unchanged returns ErrChanged if the files differ from the scanned ones.
 func (e *Evaluation) unchanged() error {
 	now, err := e.Platform.Sources(e.Name, nil)
 	if err == nil && now.Digest() != e.sources.Digest() {
@@ -187,7 +187,7 @@ func (e *Evaluation) unchanged() error {
 	return err
 }
 
-// maxPlaces is how many files the place of a diagnostic names.
+// maxPlaces is the maximal number of files that the place of a diagnostic names.
 const maxPlaces = 5
 
 // placeOf returns the place of files while it is unknown which of them is being evaluated. It
@@ -209,7 +209,7 @@ func (e *Evaluation) placeOf(names []string) supervisor.Place {
 // Tripped reports whether the package was beyond its bounds before the program began again.
 func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
 
-// errTripped ends the scan of sources whose evaluation was beyond a bound.
+// errTripped ends the scan of sources whose evaluation exceeded a bound.
 var errTripped = errors.New("the evaluation was beyond a bound")
 
 // entry is an entry to put into the cache.
@@ -218,7 +218,7 @@ type entry struct {
 	data []byte
 }
 
-// keepUnits divides what was evaluated at once into the units of the batch, and keeps each.
+// keepUnits divides the result of one evaluation into the units of the batch, and keeps each.
 func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
 	positions := map[int]map[model.Ref][]model.Position{}
 	for _, n := range batch {
@@ -234,8 +234,8 @@ func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []i
 	return units
 }
 
-// keep completes what a unit gave with digests. It notes what is needed of it later, and
-// what is to be put into the cache once it is known that no file has changed.
+// keep adds digests to the result of a unit, and keeps the data for later calls. It queues the
+// entries for the cache until it is certain that no file has changed.
 func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]model.Position, l *loader.Package) {
 	key := e.keys.unit(n)
 	r.Digest(key)
@@ -252,7 +252,7 @@ func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]mod
 	e.put = append(e.put, put...)
 }
 
-// remember puts what was evaluated into the cache, if it is of the files that were scanned.
+// remember puts the results into the cache if the scanned files have not changed.
 func (e *Evaluation) remember() error {
 	if err := e.unchanged(); err != nil {
 		return err
@@ -289,8 +289,8 @@ func (e *Evaluation) unitOf(ref model.Ref) int {
 	return e.partition.unitOf(ref)
 }
 
-// positionsOf returns where the entities of a unit are written: as it was found
-// just now, as the cache has it, or else by evaluating the unit once more.
+// positionsOf returns the positions of a unit's entities: from this evaluation, from the cache,
+// or from another evaluation of the unit.
 func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 	e.mu.Lock()
 	fresh, ok := e.fresh[n]
@@ -303,7 +303,7 @@ func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 	}
 	x, _, err := e.reduced(context.Background(), []int{n})
 	if x == nil || err != nil {
-		return nil // the sources have gone in the meantime
+		return nil // the sources have been removed in the meantime
 	}
 	return x.Positions.All()
 }

@@ -34,7 +34,7 @@ func (k *keys) unit(n int) memo.Key {
 	return k.units[n]
 }
 
-// newKeys makes the keys of an environment, or of the base for "".
+// newKeys returns the keys of an environment, or of the base for "".
 func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	begin := func(kind string) hash.Hash {
 		h := sha256.New()
@@ -106,16 +106,16 @@ type Functions struct {
 	loaded     map[int]*loader.Package // by unit
 }
 
-// Functions returns the functions of the package, once it is evaluated. The evaluation
-// itself, which positions are asked of, keeps no CUE values then.
+// Functions returns the functions of the package, after its evaluation. The evaluation, which
+// still answers requests for positions, then no longer keeps CUE values.
 func (e *Evaluation) Functions() *Functions {
 	f := &Functions{e, e.loaded}
 	e.loaded = nil
 	return f
 }
 
-// Call evaluates a function of an assignment, which f does with the unit of the entity.
-// Several goroutines must not call it at once.
+// Call calls f with the unit of the entity, to evaluate a function of an assignment. Only one
+// goroutine may call it at a time.
 func (f *Functions) Call(ctx context.Context, entity model.Ref, call func(*loader.Package)) error {
 	l, err := f.load(ctx, entity)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *Functions) Call(ctx context.Context, entity model.Ref, call func(*loade
 	return nil
 }
 
-// load returns the unit that an entity is in, evaluated. It is evaluated once.
+// load returns the evaluated unit of an entity. It evaluates each unit only once.
 func (f *Functions) load(ctx context.Context, ref model.Ref) (*loader.Package, error) {
 	e := f.evaluation
 	n := e.unitOf(ref)

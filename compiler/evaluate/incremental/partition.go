@@ -17,27 +17,27 @@ type partition struct {
 	// obstacle is the reason why the package is evaluated in one piece; "" if it is not.
 	obstacle string
 	shared   []int // the files, by their numbers
-	// units declare no entity in common.
+	// units do not declare any common entities.
 	units []unit
 	// twice are the entities that both shared files and units declare. made are the entities of
 	// units that shared files may also make. The shared unit depends on both, because it leaves
 	// these entities to the others.
 	twice, made []model.Ref
-	owner       map[model.Ref]int // the unit of each entity that one declares
+	owner       map[model.Ref]int // the unit of each entity that a unit declares
 	bytes       int               // of the shared files
 }
 
-// unit is a set of leaf files that declare entities in common.
+// unit is a set of leaf files that declare common entities.
 type unit struct {
 	files    []int
 	entities []model.Ref
 	bytes    int
 }
 
-// sharedUnit is the number of the unit that has the entities of no other.
+// sharedUnit is the number of the unit with all entities of no other unit.
 const sharedUnit = -1
 
-// newPartition divides a package, given the profiles of its files.
+// newPartition divides a package by the profiles of its files.
 func newPartition(s *source.Sources, profiles []profile) partition {
 	d := partition{owner: map[model.Ref]int{}}
 	if s.Imported {
@@ -81,8 +81,8 @@ func newPartition(s *source.Sources, profiles []profile) partition {
 	return d.withTwice(s, profiles)
 }
 
-// groups returns a number for each file, which is the same for leaf files that declare an
-// entity in common, directly or by way of others.
+// groups returns a group number for each file. Leaf files that declare a common entity,
+// directly or through other files, have the same number.
 func groups(profiles []profile) []int {
 	first := map[model.Ref]int{} // the first leaf file that declares an entity
 	group := make([]int, len(profiles))
@@ -112,11 +112,10 @@ func groups(profiles []profile) []int {
 	return group
 }
 
-// withTwice finds the entities that shared files and units declare, and
-// whether the shared files leave the units to themselves. They do not where
-// one may refer to such an entity by its name, from the same struct: what it sees
-// there depends on the unit. A collection that they do not declare may be
-// anything.
+// withTwice finds the entities that both shared files and units declare. It sets an obstacle if a
+// shared file may refer to such an entity by its name, from the same struct: it would then see
+// different values in different units. It also sets one if no shared file declares the collection
+// of a unit's entity with the schema's type, because the collection may then be anything.
 func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
 		for _, ref := range profiles[i].Entities {
@@ -148,9 +147,8 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	return d
 }
 
-// findMade finds the entities of units that there may be without them: those
-// of collections in which shared files make some, and the namespace service that
-// the schema has.
+// findMade finds the entities of units that may exist without these units. They are entities of
+// collections in which shared files make entities, and the schema's own namespace service.
 func (d *partition) findMade(profiles []profile) {
 	makes := map[string]bool{}
 	for _, i := range d.shared {
@@ -175,12 +173,12 @@ func (d *partition) unitOf(ref model.Ref) int {
 	return sharedUnit
 }
 
-// batchEntities is the least number of entities that are evaluated at once: CUE
-// evaluates the shared files and what they import each time.
+// batchEntities is the least number of entities to evaluate at once, because CUE evaluates the
+// shared files and their imports again for each batch.
 const batchEntities = 300
 
-// maxBatches is about how many batches there are at most: for each, CUE reads all files of
-// the folder, also those that the batch does not need.
+// maxBatches is the approximate maximal number of batches. For each batch, CUE reads all files
+// of the folder, including files that the batch does not need.
 const maxBatches = 16
 
 // batches groups the units to evaluate at once. Each batch has at least the given number of

@@ -45,7 +45,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// For each batch CUE reads all files, so that there must be few, however many files there are.
+// TestManyFiles checks that there are few batches, even for many files, because CUE reads all
+// files for each batch.
 func TestManyFiles(t *testing.T) {
 	d := partition{}
 	for range 100_000 {

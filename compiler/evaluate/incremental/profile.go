@@ -28,7 +28,7 @@ type profile struct {
 	// Whole is the reason why no package with this file can be evaluated in units; "" if a
 	// package can.
 	Whole string
-	// Declares are the collections that the file declares as the schema's, sorted.
+	// Declares are the collections that the file declares with the schema's type, sorted.
 	Declares []string
 	// Entities are the entities that the file declares by their names, without duplicates.
 	Entities []model.Ref
@@ -36,7 +36,7 @@ type profile struct {
 	Makes []string
 	// Uses are the identifiers in expressions, sorted.
 	Uses []string
-	// Large are the structs that are written with more than maxFields fields.
+	// Large are the structs with more than maxFields written fields.
 	Large []large
 }
 
@@ -48,11 +48,11 @@ type large struct {
 	Position model.Position // without the file: files with the same content share a profile
 }
 
-// maxFields is how many fields a struct may be written with. CUE looks for each among all
-// others: it takes nearly ten seconds with 50,000, and four times that with twice as many.
+// maxFields is the maximal number of written fields of a struct. CUE compares each field with
+// all others: 50,000 fields take nearly ten seconds, and twice as many take four times as long.
 const maxFields = 20_000
 
-// profileOf reads a file.
+// profileOf returns the profile of a file.
 func profileOf(name string, data []byte) profile {
 	var f *ast.File
 	var err error
@@ -87,11 +87,10 @@ func profileOf(name string, data []byte) profile {
 
 func compareRefs(a, b model.Ref) int { return strings.Compare(a.String(), b.String()) }
 
-// shares notes that the file says something of more than the entities that it
-// declares by their names.
+// shares records that the file affects more than the entities that it declares by their names.
 func (p *profile) shares() { p.Leaf = false }
 
-// obstruct notes that it is not known which entities the file is about.
+// obstruct records that the entities that the file affects are unknown.
 func (p *profile) obstruct(format string, args ...any) {
 	p.Leaf = false
 	if p.Whole == "" {
@@ -99,7 +98,7 @@ func (p *profile) obstruct(format string, args ...any) {
 	}
 }
 
-// declaration looks at a declaration at the top of the file.
+// declaration inspects a declaration at the top of the file.
 func (p *profile) declaration(d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.Package, *ast.ImportDecl, *ast.CommentGroup:
@@ -137,7 +136,7 @@ func (p *profile) declaration(d ast.Decl) {
 	}
 }
 
-// member looks at a declaration in a collection.
+// member inspects a declaration in a collection.
 func (p *profile) member(collection string, d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.CommentGroup:
@@ -177,8 +176,8 @@ func (p *profile) member(collection string, d ast.Decl) {
 	}
 }
 
-// plainLabel returns the name of a field that has one, and nothing else: no
-// alias, no constraint, no attribute.
+// plainLabel returns the name of a plain field: a field without an alias, a constraint or an
+// attribute.
 func plainLabel(f *ast.Field) (string, bool) {
 	switch f.Label.(type) {
 	case *ast.Ident, *ast.BasicLit:

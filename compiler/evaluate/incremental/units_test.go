@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
-// Every field of a result comes through its units.
+// TestUnitsHaveEveryField checks that every field of a result survives the division into units.
 func TestUnitsHaveEveryField(t *testing.T) {
 	fieldtest.Check(t, func() *export.Result { return &export.Result{} }, func(r *export.Result) string {
 		units := (&partition{}).split(r, []int{sharedUnit})

@@ -25,13 +25,13 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// checkout is a folder of this machine that holds what of a repository is needed to
-// load the package in one folder of it. It is plain data.
+// checkout is a local folder with the files of a repository that are needed to load the package
+// in one of its folders. It is plain data.
 type checkout struct {
-	Root   string // where the repository's root is
+	Root   string // the folder of the repository's root
 	Prefix string // of positions: name@commit/
-	// Module is the folder of the module that the package is in, and Dir that of the
-	// package, with slashes and relative to the root.
+	// Module is the folder of the package's module, and Dir is the folder of the package. They
+	// are relative to the root, with slashes.
 	Module, Dir string
 	Package     string   // its name
 	YAML        []string // files in its folder that may declare workloads
@@ -42,7 +42,7 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree),
 		Prefix: r.Name + "@" + revision[:min(12, len(revision))] + "/", Package: defaultPackage}
-	// Without a file that CUE reads it is not known what the folder provides.
+	// Without a file that CUE reads, the entities of the folder are unknown.
 	unread := map[string]string{}
 	maps.Copy(unread, tree.Refused)
 	there := false
@@ -117,7 +117,7 @@ func (c *checkout) within() string {
 	return c.Module + "/"
 }
 
-// findPackage reads off the package's name: all CUE files of the folder are of it.
+// findPackage finds the package's name. All CUE files of the folder must belong to the package.
 func (c *checkout) findPackage(registration string, cueFiles []string, files map[string][]byte) []diag.Diagnostic {
 	first := ""
 	for _, name := range cueFiles {
@@ -138,8 +138,8 @@ func (c *checkout) findPackage(registration string, cueFiles []string, files map
 	return nil
 }
 
-// write writes the module's files that CUE may read: its sources, and what they
-// may embed.
+// write writes the module's files that CUE may read: its sources, and files that they may
+// embed.
 func (c *checkout) write(root string, files map[string][]byte, registration string) error {
 	c.Root = root
 	within := c.within()
@@ -166,14 +166,14 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 		"registration.kalypso.io/"+registration+"@v0", cue.LanguageVersion()))
 }
 
-// path returns where a file of the repository is.
+// path returns the local path of a file of the repository.
 func (c *checkout) path(name string) string { return filepath.Join(c.Root, filepath.FromSlash(name)) }
 
 // checkedOut is the loaded package of a checkout.
 type checkedOut struct {
 	*loader.Package
 	failures  []failure       // errors in YAML
-	published map[string]bool // the workloads that are Workloads of the Kalypso scheduler
+	published map[string]bool // the workloads that come from Workloads of the Kalypso scheduler
 }
 
 // load loads the package.
@@ -221,8 +221,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 	return &checkedOut{l, failures, published}, append(ds, problems...), err
 }
 
-// declarations gives the collections the schema's types, and the workloads their
-// workspace.
+// declarations returns CUE that adds the schema's types to the collections, and their workspace
+// to the workloads.
 func (c *checkout) declarations(r *model.Registration) string {
 	text := "package " + c.Package + "\n\nimport \"kalypso.io/schema\"\n\n"
 	for _, name := range model.CollectionNames {
@@ -261,7 +261,7 @@ func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
 	})
 }
 
-// localFiles is where a file:// URL leads to.
+// localFiles describes the place of a file:// URL.
 const localFiles = "the machine's own files"
 
 // localPlace returns the place of a URL if it is this machine or its own link: local files, or

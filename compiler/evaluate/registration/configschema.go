@@ -61,7 +61,7 @@ func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 	}
 }
 
-// fail reports what makes an entity, and nothing else, unusable.
+// fail reports an error that makes only one entity unusable.
 func (s *scheduler) fail(ref model.Ref, at token.Pos, message, hint string) {
 	s.failures = append(s.failures,
 		failure{ref.At("requires"), diag.New(diag.ConfigSchema, message).In(s.at(at), "").Hinting(hint)})
@@ -80,7 +80,7 @@ func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err err
 	if err != nil {
 		return nil, at, err
 	}
-	// CUE's reader of JSON Schemas panics on some.
+	// CUE's reader of JSON Schemas panics on some schemas.
 	defer func() {
 		if p := recover(); p != nil {
 			f, err = nil, fmt.Errorf("it has a form that CUE cannot read: %v", p)
@@ -103,7 +103,7 @@ func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err err
 	if err := v.Err(); err != nil {
 		return nil, firstPosition(err, at), firstError(err)
 	}
-	// The original reads drafts 4, 6 and 7, whichever the schema is of.
+	// The original scheduler reads drafts 4, 6 and 7, whatever the schema declares.
 	for _, version := range []jsonschema.Version{jsonschema.VersionDraft7, jsonschema.VersionDraft4} {
 		extracted, failed := jsonschema.Extract(v, &jsonschema.Config{DefaultVersion: version, MapRef: refer})
 		if failed == nil {
@@ -124,7 +124,7 @@ func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err err
 	return nil, firstPosition(err, at), firstError(err)
 }
 
-// parseSchema reads a schema that is JSON, or YAML.
+// parseSchema reads a schema in JSON or YAML.
 func (s *scheduler) parseSchema(text string, at token.Pos) (*ast.File, error) {
 	placed, ok := inPlace(text, s.lines, at.Line())
 	if !ok {
@@ -143,7 +143,7 @@ func (s *scheduler) parseSchema(text string, at token.Pos) (*ast.File, error) {
 			return nil, errors.New(problem.Message)
 		}
 	}
-	if !ok { // every part of it is where the text is
+	if !ok { // every part of the schema has the position of the text
 		ast.Walk(f, func(n ast.Node) bool {
 			ast.SetPos(n, at)
 			return true
@@ -181,9 +181,9 @@ func inPlace(text string, lines []string, after int) (string, bool) {
 	return strings.Join(out, "\n"), true
 }
 
-// adopt makes an extracted schema a part of another file: its identifiers are
-// resolved there, and the definitions, which all schemas of an entity would share,
-// are its own.
+// adopt makes an extracted schema a part of another file, in which its identifiers are resolved.
+// It gives the schema's definitions names of their own. Otherwise all schemas of an entity would
+// share them.
 func (s *scheduler) adopt(f *ast.File, at token.Pos) {
 	ast.Walk(f, func(n ast.Node) bool {
 		if n.Pos().Filename() != s.file {
@@ -200,7 +200,7 @@ func (s *scheduler) adopt(f *ast.File, at token.Pos) {
 	}, nil)
 }
 
-// firstPosition returns where an error of CUE is; at where it does not say.
+// firstPosition returns the position of an error of CUE, or at if the error has no position.
 func firstPosition(err error, at token.Pos) token.Pos {
 	for _, p := range cueerrors.Positions(err) {
 		if p.Filename() == at.Filename() && p.IsValid() {

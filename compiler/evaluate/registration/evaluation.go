@@ -28,7 +28,7 @@ type Evaluation struct {
 	workers      *worker.Pool
 	own          handler // evaluates it if there are no workers
 
-	beyond map[model.Ref]*worker.BeyondError // functions that were beyond the bounds
+	beyond map[model.Ref]*worker.BeyondError // functions that exceeded the bounds
 }
 
 // key identifies the entities that a registration provides to an environment.
@@ -159,7 +159,7 @@ type job struct {
 	Key          memo.Key
 	// If Calls is not empty, the worker calls these functions of the registration instead.
 	Calls     []function.Call
-	Variables map[string]string // that CUE reads
+	Variables map[string]string // the environment variables for CUE
 }
 
 // reply has either Provided or, for calls, the Outcomes in their order. It has neither if the
@@ -176,7 +176,7 @@ var variables = []string{"CUE_EXPERIMENT", "CUE_DEBUG"}
 // HandlerName is the name of the handler with which workers evaluate registrations.
 const HandlerName = "evaluate"
 
-// Handler returns the handler of workers for it.
+// Handler returns the handler that workers use under HandlerName.
 func Handler() worker.Handler {
 	var h handler
 	return worker.Handle(func(job *job) (reply, error) {
@@ -193,7 +193,7 @@ func Handler() worker.Handler {
 	})
 }
 
-// handler does jobs. It keeps the last package that has functions of the assignment, for
+// handler runs jobs. It keeps the last package with functions of the assignment, for later
 // calls of them.
 type handler struct {
 	key    memo.Key

@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 )
 
-// Workloads of other teams are any bytes: what comes out is a file of the package
-// that CUE can write, or diagnostics.
+// FuzzWorkloads reads arbitrary bytes as the Workloads of another team. The result must be a
+// file of the package that CUE can write, or diagnostics.
 func FuzzWorkloads(f *testing.F) {
 	for _, seed := range []string{
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec: {deploymentTargets: [{name: y, environment: dev, manifests: {repo: z, branch: b}}]}\n",

@@ -45,13 +45,13 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 	}
 }
 
-// limited exports what a registration provides, within its limits.
+// limited exports the provided entities of a registration, within its limits.
 type limited struct {
 	*export.Exporter
 	registration *model.Registration
 }
 
-// resolved returns sites as positions: their references may name other entities in
+// resolved returns sites as positions, because their references may name different entities in
 // the platform.
 func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
 	var out []diag.Site
@@ -105,7 +105,7 @@ func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
 	})
 }
 
-// confine puts configs under the limits of their registration.
+// confine applies the limits of the registration to its configs.
 func (x *limited) confine(configs []model.Config) []model.Config {
 	r := x.registration
 	for i := range configs {
@@ -144,8 +144,8 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 	return configs
 }
 
-// foreignSecrets reports the secrets that values refer to and that their registration may
-// not use. ref is where the values are.
+// foreignSecrets reports secrets in values that the registration may not use. ref is the place
+// of the values.
 func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, t := range trees {

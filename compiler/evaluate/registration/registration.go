@@ -41,13 +41,13 @@ type Registry interface {
 	Content(context.Context, *model.Registration) (*Pinned, []diag.Diagnostic)
 }
 
-// Pinned is the content that a registration is pinned to.
+// Pinned is the pinned content of a registration.
 type Pinned struct {
 	// Revision is the commit.
 	Revision string
 	// Content identifies the files.
 	Content model.Digest
-	// Files returns the files of the commit, or why they cannot be read. It is
+	// Files returns the files of the commit, or the reasons why they cannot be read. It is
 	// called only for content that has not been evaluated before.
 	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
@@ -60,7 +60,7 @@ type Provided struct {
 	Uses        []check.Use
 	Diagnostics []diag.Diagnostic
 	Invalid     map[model.Ref]bool
-	// Unknown reports whether an error hides which entities there are.
+	// Unknown reports whether an error hides some of the entities.
 	Unknown   bool
 	Positions map[model.Ref][]model.Position
 }
@@ -72,8 +72,8 @@ type registered struct {
 	of *Evaluation
 }
 
-// Register adds to the model what registrations provide, and to x the findings about it.
-// It returns, for each provided function of the assignment, the evaluation that has it.
+// Register adds the provided entities of registrations to the model, and the findings about
+// them to x. It returns the evaluation of each provided function of the assignment.
 func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 	env *model.Environment) (map[model.Ref]*Evaluation, error) {
 	var all []*registered
@@ -214,7 +214,7 @@ func names(of []*registered) []*model.Registration {
 	return out
 }
 
-// sites adds where the registration brings an entity.
+// sites adds the registration's positions of an entity to a diagnostic.
 func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
 	for _, at := range r.Positions[ref] {
 		d = d.In(at, "registration "+r.Name)
@@ -267,5 +267,5 @@ func (r *registered) addTo(x *check.Entities, env *model.Environment, holders ma
 	}
 }
 
-// defaultPackage is the package of registered files where they say none.
+// defaultPackage is the package of registered files if the registration does not set one.
 const defaultPackage = source.Package

@@ -21,8 +21,8 @@ import (
 // (https://github.com/microsoft/kalypso-scheduler, api/v1alpha1).
 const schedulerGroup = "scheduler.kalypso.io"
 
-// workloads turns the Workloads in a YAML file into files of the package, whose
-// values are at their places in the YAML.
+// workloads turns the Workloads in a YAML file into files of the package. Their values keep
+// their positions in the YAML.
 func (c *checkout) workloads(name string, data []byte) *scheduler {
 	file := c.path(name)
 	s := &scheduler{name: c.Prefix + name, file: file, pkg: c.Package, lines: strings.Split(string(data), "\n")}
@@ -50,10 +50,10 @@ func (c *checkout) workloads(name string, data []byte) *scheduler {
 
 // scheduler reads objects of the Kalypso scheduler in one file.
 type scheduler struct {
-	name, file string   // of the file, for people and for CUE
+	name, file string   // of the file, for messages and for CUE
 	pkg        string   // the package's name
 	lines      []string // of the file
-	schemas    int      // that were read
+	schemas    int      // the number of schemas so far
 
 	workloads []string    // by name
 	files     []*ast.File // of the package
@@ -134,9 +134,8 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 	return fieldOf(name, of, t.Pos())
 }
 
-// manifests returns the manifests of a deployment target: a folder of a git
-// repository, and whatever else the map holds, which has a meaning for the
-// platform's own templates only.
+// manifests returns the manifests of a deployment target: a folder of a git repository, and all
+// other fields of the map, which only the platform's own templates use.
 func (s *scheduler) manifests(m *ast.StructLit, target string) ast.Decl {
 	if f := cuevalue.MemberOf(m, "storage"); f != nil && !strings.EqualFold(stringOf(f), "git") {
 		s.report(fmt.Sprintf("the manifests of deployment target %s are not in git", target), f.Value.Pos(),
@@ -163,7 +162,7 @@ func (s *scheduler) manifests(m *ast.StructLit, target string) ast.Decl {
 	return fieldOf("manifests", out, m.Pos())
 }
 
-// checkFields reports the fields of a struct that have no meaning here.
+// checkFields reports the fields of a struct that kalypso does not support.
 func (s *scheduler) checkFields(of *ast.StructLit, what string, names ...string) {
 	if of == nil {
 		return
@@ -183,8 +182,7 @@ func (s *scheduler) checkFields(of *ast.StructLit, what string, names ...string)
 	}
 }
 
-// documents returns the mappings of a YAML stream: CUE makes several documents a
-// list.
+// documents returns the mappings of a YAML stream. CUE turns several documents into a list.
 func documents(f *ast.File) []*ast.StructLit {
 	var out []*ast.StructLit
 	rest := &ast.StructLit{}
@@ -241,7 +239,7 @@ func structOf(f *ast.Field) *ast.StructLit {
 	return s
 }
 
-// elementsOf returns the structs of the list that a field holds.
+// elementsOf returns the structs of the list in a field.
 func elementsOf(f *ast.Field) []*ast.StructLit {
 	if f == nil {
 		return nil

@@ -25,9 +25,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Shape has the fields of a value, or what else it may be, by the schema. CUE enforces
-// the same, but reports neither all misspelt fields at once nor what could have been
-// meant.
+// Shape has the fields of a value, or its other forms, according to the schema. CUE enforces
+// the same rules, but it neither reports all misspelt fields at once nor suggests corrections.
 type Shape struct {
 	Fields  map[string]Field
 	Pattern *Field           // every field whose name matches a pattern; nil if there is no pattern
@@ -41,9 +40,9 @@ type Shape struct {
 	Usual   string           // the schema's default of a scalar, in CUE's syntax; "" if there is no default
 	Literal []string         // alternatives to a struct, such as false
 	Def     string           // the definition of a struct that may also be a scalar
-	Inputs  map[string]Field // the fields that are definitions themselves: #assignment
-	selects bool             // it is a selector
-	Address string           // the definition of the schema that an address is: #GitURL, #HTTPURL or #OCIURL
+	Inputs  map[string]Field // the fields that are definitions: #assignment
+	selects bool             // it is the shape of a selector
+	Address string           // the schema's definition of an address: #GitURL, #HTTPURL or #OCIURL
 }
 
 // Misspelt reports whether a field that is absent seems to be there under a wrong
@@ -83,7 +82,8 @@ func (s *Shape) At(path []string) *Shape {
 	return s
 }
 
-// Field returns the field of a name, which may be the pattern's; nil when the schema has none.
+// Field returns the field with a name, which the pattern may cover. It returns nil if the
+// schema has no such field.
 func (s *Shape) Field(name string) *Field {
 	if f, known := s.Fields[name]; known {
 		return &f
@@ -94,13 +94,14 @@ func (s *Shape) Field(name string) *Field {
 // FactNames are the fields of #assignment, as schema.#Assignment declares them.
 func FactNames() []string { return Definitions()["#Assignment"].Names() }
 
-// DefaultNamespaceService is the name of the namespace service that the schema itself has.
+// DefaultNamespaceService is the name of the schema's own namespace service.
 const DefaultNamespaceService = "default"
 
 // Field is a field of a struct.
 type Field struct {
 	*Shape
-	// Name is "" when the field's name is a pattern, or one of several that a pattern lists.
+	// Name is "" if the field's name is a pattern, or one of several names that a pattern
+	// lists.
 	Name string
 	// In is the definition that has the field, such as #Workload. Of is the definition that the
 	// field's value begins with, such as #Name; "" if there is no such definition.
@@ -114,8 +115,8 @@ type Field struct {
 
 // Keys are the field names that a pattern of the schema allows. The zero Keys allow any.
 type Keys struct {
-	names   bool           // they are #Name
-	matches *regexp.Regexp // they match
+	names   bool           // they must be a #Name
+	matches *regexp.Regexp // they must match
 	doc     string
 }
 
@@ -129,7 +130,8 @@ func (s *Shape) Names() []string {
 	return slices.Sorted(maps.Keys(s.Fields))
 }
 
-// OnlyRequired returns the name of the field that a struct cannot do without, if there is one such; "" otherwise.
+// OnlyRequired returns the name of the only required field of a struct. It returns "" if no
+// field, or more than one, is required.
 func (s *Shape) OnlyRequired() string {
 	only := ""
 	if s == nil {
@@ -146,7 +148,7 @@ func (s *Shape) OnlyRequired() string {
 	return only
 }
 
-// Definition returns the schema's definition that a collection is.
+// Definition returns the schema's definition of a collection.
 func Definition(collection string) string {
 	return "#" + strings.ToUpper(collection[:1]) + collection[1:]
 }
@@ -218,7 +220,7 @@ func docOf(f *ast.Field) string {
 	return ""
 }
 
-// fieldsOfSchema are the definitions of the schema, as its files write them.
+// fieldsOfSchema returns the definitions in the schema's files.
 var fieldsOfSchema = sync.OnceValue(func() []*ast.Field {
 	var out []*ast.Field
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
@@ -243,8 +245,8 @@ var fieldsOfSchema = sync.OnceValue(func() []*ast.Field {
 	return out
 })
 
-// Platform is the shape of a platform's files. Its fields are the collections, and #assignment,
-// which files use but do not declare.
+// Platform returns the shape of a platform's files. Its fields are the collections, and
+// #assignment, which files use but do not declare.
 var Platform = sync.OnceValue(func() *Shape {
 	root := &Shape{Fields: map[string]Field{"#assignment": {Shape: Definitions()["#Assignment"]}}}
 	for _, field := range fieldsOfSchema() {
@@ -258,7 +260,7 @@ var Platform = sync.OnceValue(func() *Shape {
 	return root
 })
 
-// Definitions are the shapes of the schema's definitions, by name.
+// Definitions returns the shapes of the schema's definitions, by name.
 var Definitions = sync.OnceValue(func() map[string]*Shape {
 	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{}, shapes: map[string]*Shape{}}
 	for _, field := range fieldsOfSchema() {
@@ -275,7 +277,7 @@ type shapeReader struct {
 	exprs  map[string]ast.Expr
 	docs   map[string]string
 	shapes map[string]*Shape
-	in     string // the definition that is read
+	in     string // the current definition
 }
 
 func (r *shapeReader) definition(name string) *Shape {
@@ -348,8 +350,8 @@ func (r *shapeReader) add(s *Shape, e ast.Expr) {
 	}
 }
 
-// addAlternatives merges the alternatives of a disjunction: the strings that a
-// scalar may be, unless it may be any, and the fields of a struct.
+// addAlternatives merges the alternatives of a disjunction. These are the allowed strings of a
+// scalar, unless any string is allowed, and the fields of a struct.
 func (r *shapeReader) addAlternatives(s *Shape, e *ast.BinaryExpr) {
 	var enum []string
 	any := false
@@ -458,8 +460,8 @@ func (r *shapeReader) firstDefinition(e ast.Expr) string {
 	return ""
 }
 
-// addPattern adds fields whose names are a pattern: [#Name], [N=#Name],
-// [=~"…"], [string], or an enumeration, which is the same as fields.
+// addPattern adds fields whose names are a pattern: [#Name], [N=#Name], [=~"…"] or [string]. It
+// adds an enumeration as individual fields.
 func (r *shapeReader) addPattern(s *Shape, label *ast.ListLit, of Field) {
 	key := label.Elts[0]
 	if a, ok := key.(*ast.Alias); ok {

@@ -12,8 +12,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Every field of the schema is known by its name, has its documentation, and
-// every definition its shape, so that no misspelt field can go unreported.
+// TestShapesCoverTheSchema checks that every field of the schema has its name and
+// documentation, and every definition its shape. Otherwise a misspelt field could go
+// unreported.
 func TestShapesCoverTheSchema(t *testing.T) {
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")
 	if err != nil || len(files) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Article puts an article before the name of a type, or of several: (int|string).
+// Article puts an article before the name of a type, or of several types: (int|string).
 func Article(kinds string) string {
 	kinds = strings.ReplaceAll(strings.Trim(kinds, "()"), "|", " or ")
 	switch {
@@ -29,7 +29,7 @@ func Article(kinds string) string {
 	return "a " + kinds
 }
 
-// Plain names the schema's patterns instead of writing them out.
+// Plain replaces the schema's patterns in a message with their names.
 func Plain(message string) string {
 	for _, d := range patterns() {
 		message = strings.ReplaceAll(message, d.pattern, d.name)
@@ -42,7 +42,7 @@ func Plain(message string) string {
 	return message
 }
 
-// lower makes a sentence a part of another.
+// lower returns a sentence in a form that can be a part of another sentence.
 func lower(sentence string) string {
 	if sentence == "" {
 		return ""
@@ -59,7 +59,7 @@ func (s *Shape) Hint(name string) string {
 	return name + ": " + doc
 }
 
-// Allowed lists what a value may be, where that can be listed.
+// Allowed lists the allowed values, if the schema enumerates them.
 func (s *Shape) Allowed() string {
 	list := strings.Join(s.Enum, ", ")
 	if len(s.Fields) > 0 {
@@ -68,10 +68,10 @@ func (s *Shape) Allowed() string {
 	return list
 }
 
-// pattern is a definition of the schema that is a regular expression.
+// pattern is a definition of the schema with a regular expression.
 type pattern struct {
-	name    string // "#Name"
-	pattern string // =~"…" as CUE prints it
+	name    string // such as "#Name"
+	pattern string // =~"…" in CUE's syntax
 }
 
 // patterns are the schema's regular expressions, so that messages can name them.
@@ -80,7 +80,7 @@ var patterns = sync.OnceValue(func() []pattern {
 	for _, field := range fieldsOfSchema() {
 		of := field.Value
 		if and, ok := of.(*ast.BinaryExpr); ok && and.Op == token.AND {
-			of = and.X // the other side bounds it further
+			of = and.X // the other side is a further bound
 		}
 		u, ok := of.(*ast.UnaryExpr)
 		if !ok || u.Op != token.MAT {
@@ -96,7 +96,7 @@ var patterns = sync.OnceValue(func() []pattern {
 	return out
 })
 
-// firstSentence cuts a documentation after its first sentence.
+// firstSentence returns the first sentence of a documentation.
 func firstSentence(doc string) string {
 	s, _, _ := strings.Cut(doc, ". ")
 	return strings.TrimSuffix(s, ".")
@@ -151,14 +151,15 @@ func Selecting(name, labels string) string {
 	return fmt.Sprintf(`if it is a label, write %s%s: "…"`, labels, model.Label(name))
 }
 
-// KubernetesObject returns the diagnostic that an object of Kubernetes stands where something else is
-// expected.
+// KubernetesObject returns the diagnostic that a Kubernetes object is in the place of something
+// else. expected is the end of the message.
 func KubernetesObject(expected string) diag.Diagnostic {
 	return diag.New(diag.UnknownField, "this is an object of Kubernetes, and "+expected).
 		Hinting(`keep it as YAML in a repository, and name the place: workloads: NAME: deploymentTargets: NAME: manifests: git: {repo: "…", branch: "…", path: "…"}`)
 }
 
-// MissingField returns the diagnostic that a struct lacks a field; parent is as for UnknownField.
+// MissingField returns the diagnostic that a struct lacks a field. parent has the same meaning
+// as for UnknownField.
 func MissingField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.Missing, "required field "+name+" is missing")
 	if parent != nil {
@@ -167,7 +168,7 @@ func MissingField(name string, parent *Shape) diag.Diagnostic {
 	return d
 }
 
-// BadKey returns the diagnostic that a field's name is not as the schema wants it.
+// BadKey returns the diagnostic that the schema does not allow the name of a field.
 func BadKey(name string, keys Keys) diag.Diagnostic {
 	if keys.names {
 		return BadName(name)
@@ -185,7 +186,7 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 	return d.Hinting("it is the name of " + of)
 }
 
-// BadName returns the diagnostic that the key of an entity is no #Name.
+// BadName returns the diagnostic that the key of an entity is not a #Name.
 func BadName(name string) diag.Diagnostic {
 	d := diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name))
 	const rule = "at most 63 lower case letters, digits and dashes, with a letter or digit first and last"
@@ -195,7 +196,7 @@ func BadName(name string) diag.Diagnostic {
 	return d.Hinting("use " + rule)
 }
 
-// Kebab writes a name in lower case letters, digits and dashes.
+// Kebab returns a name in lower case letters, digits and dashes.
 func Kebab(name string) string {
 	var b strings.Builder
 	lowerBefore := false
@@ -228,7 +229,7 @@ func CutRevision(url string) (without, field string) {
 	return url, ""
 }
 
-// matched returns the regular expression that =~"…" is of; nil for anything else.
+// matched returns the regular expression of =~"…". It returns nil for other expressions.
 func matched(e ast.Expr) *regexp.Regexp {
 	u, ok := e.(*ast.UnaryExpr)
 	if !ok || u.Op != token.MAT {

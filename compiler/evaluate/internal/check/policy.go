@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// checkPolicies reports policies of promotion under which no commit would ever get
-// anywhere, or that leave open what they mean.
+// checkPolicies reports policies of promotion that would block every commit, and ambiguous
+// policies.
 func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 	up := x.upstreams(declarations)
 	var soaking []string // environments
@@ -62,9 +62,9 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 	x.checkFormerly(declarations)
 }
 
-// checkFormerly reports earlier names of environments that others have or had.
+// checkFormerly reports earlier names that several environments have or had.
 func (x *Declarations) checkFormerly(declarations []model.Declaration) {
-	names := map[string]string{} // to the environments that have or had them
+	names := map[string]string{} // from names to the environments that have or had them
 	for i := range declarations {
 		names[declarations[i].Name] = declarations[i].Name
 	}
@@ -95,8 +95,8 @@ func soaksOwn(p *model.Promotion) bool {
 	return !p.OwnChanges.Written && slices.ContainsFunc(p.Rings, func(r model.Ring) bool { return p.SoaksOwn(&r) })
 }
 
-// warnOfSoak warns once that changes of the own files of some environments soak in rings, which
-// they did not before there was ownChanges.
+// warnOfSoak warns once that changes of the own files of some environments soak in rings. They
+// did not soak before ownChanges existed.
 func (x *Declarations) warnOfSoak(environments []string) {
 	if len(environments) == 0 {
 		return
@@ -112,7 +112,7 @@ func (x *Declarations) warnOfSoak(environments []string) {
 		Hinting(`write ownChanges: "rings" to confirm this, or ownChanges: "at-once" to let them go on as before`))
 }
 
-// checkOwnChanges reports exceptions that change nothing, because all changes go at once anyway.
+// checkOwnChanges reports exceptions without effect, because all changes are immediate anyway.
 func (x *Declarations) checkOwnChanges(o *model.OwnChanges, ref model.Ref, environment string) {
 	if o.AtOnce && o.Clusters {
 		x.Fail(ref.At("atOnce"), diag.New(diag.StopsNothing, "all changes of the own files of "+
@@ -121,7 +121,7 @@ func (x *Declarations) checkOwnChanges(o *model.OwnChanges, ref model.Ref, envir
 	}
 }
 
-// checkBranch reports a branch that git has no name for, or that promotion needs for
+// checkBranch reports a branch whose name is invalid in git, or that promotion needs for
 // itself.
 func (x *Declarations) checkBranch(name string, ref model.Ref) {
 	if _, err := git.BranchRef(name); err != nil {
@@ -133,7 +133,7 @@ func (x *Declarations) checkBranch(name string, ref model.Ref) {
 	}
 }
 
-// checkHTTP reports a token that would be sent without encryption.
+// checkHTTP reports a token that would be sent unencrypted.
 func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 	u, err := url.Parse(g.URL)
 	if err != nil || u.Scheme != "http" || g.TokenFrom == "" ||
@@ -144,7 +144,7 @@ func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 		Hinting("use https, or leave tokenFrom out"))
 }
 
-// upstream has the environments that come before one. partly reports whether some of them are
+// upstream has the environments before an environment. partly reports whether some of them are
 // invalid, so that there may be more.
 type upstream struct {
 	names  []string
@@ -176,7 +176,7 @@ func (x *Declarations) upstreams(declarations []model.Declaration) map[string]up
 }
 
 // checkGates reports gates that cannot pass. follows reports whether an environment or a ring
-// comes before the one that has the gates.
+// comes before the owner of the gates.
 func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
@@ -199,7 +199,7 @@ func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment str
 	}
 }
 
-// checkEffect reports gates that can stop nothing, and those that nothing ever passes.
+// checkEffect reports gates that can never stop a commit, and gates that no commit ever passes.
 func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 	stopsNothing := func(at model.Ref, why, hint string) {
 		x.Fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
@@ -211,7 +211,7 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes "+
 			"or clusters a step may change, or remove the gate")
 	}
-	team := func(name string) bool { return strings.Contains(name, "/") } // nobody knows who is in it
+	team := func(name string) bool { return strings.Contains(name, "/") } // its members are unknown
 	for i, a := range []*model.ApprovalsGate{g.Approvals, g.OwnApprovals} {
 		at := []string{"approvals", "own.approvals"}[i]
 		if a == nil || a.From == nil || slices.ContainsFunc(a.From, team) {
@@ -228,7 +228,7 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 	}
 }
 
-// checkOpen reports windows in which no commit can ever come.
+// checkOpen reports windows that never let a commit pass.
 func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 	var deny []window.Window
 	var allow [][]window.Window
@@ -238,7 +238,7 @@ func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 			parsed, err := window.Parse(w.From, w.To, w.TZ)
 			switch {
 			case err != nil:
-				return // checkGates says so
+				return // checkGates reports it
 			case w.Deny:
 				deny = append(deny, parsed)
 			default:
@@ -249,7 +249,7 @@ func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 			allow = append(allow, own)
 		}
 	}
-	// From long ago on: vet has no clock.
+	// Search from a time long ago, because vet has no clock.
 	if at, _ := window.Opens(deny, allow, time.Unix(0, 0)); at.IsZero() && len(deny)+len(allow) > 0 {
 		x.Fail(ref.At("windows"), diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
 			Hinting("a commit comes in none of those with deny and, where there are others, within one of them"))
@@ -387,8 +387,8 @@ func (x *Declarations) Declared(declarations []model.Declaration) {
 	}
 }
 
-// Own reports environments that only the files of one environment declare: those of the
-// base count, for all.
+// Own reports environments that only the files of one environment declare. Only declarations of
+// the base count, for all environments.
 func (x *Declarations) Own(declarations []model.Declaration, name string) {
 	if declarations == nil {
 		return

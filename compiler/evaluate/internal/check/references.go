@@ -1,6 +1,6 @@
-// Package check checks what needs several entities at once: references, names, and how
-// commits come from environment to environment. It has no CUE, so that entities from a cache
-// are checked like those that were evaluated.
+// Package check makes the checks that need several entities at once: of references, of names,
+// and of the order in which environments get commits. It uses no CUE values, so that it checks
+// cached and new entities alike.
 package check
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// Use is where something is referred to by its name.
+// Use is a reference to an environment by its name.
 type Use struct {
 	Ref  model.Ref
 	Name string
-	// Elsewhere reports whether it need not be one of this platform.
+	// Elsewhere reports whether the environment may be missing from this platform.
 	Elsewhere bool
 }
 
@@ -138,8 +138,8 @@ func (x *Entities) References(env *model.Environment) {
 	x.fullNames(env)
 }
 
-// place warns of a deployment target that is written in the folder of an environment that
-// it is not for: its own does not see it.
+// place warns about a deployment target in the folder of a different environment: the target's
+// own environment does not see it.
 func (x *Entities) place(u Use, environment string) {
 	ref := u.Ref
 	ref.Path = strings.TrimSuffix(ref.Path, ".environment")
@@ -158,11 +158,10 @@ func (x *Entities) place(u Use, environment string) {
 		"in %s/%s", source.Environments, u.Name)))
 }
 
-// tooMany is the number of fields from which on CUE's time for one struct grows
-// with its square.
+// tooMany is the number of fields above which CUE's time for a struct grows quadratically.
 const tooMany = 10_000
 
-// Many warns of collections that are too large for CUE.
+// Many warns about collections that are too large for CUE.
 func (x *Entities) Many() {
 	for _, collection := range model.CollectionNames {
 		if names := x.names(collection); len(names) > tooMany {
@@ -174,7 +173,8 @@ func (x *Entities) Many() {
 	}
 }
 
-// workspaces warns of workloads of a workspace that is not declared, where others are.
+// workspaces warns about workloads of an undeclared workspace, if other workspaces are
+// declared.
 func (x *Entities) workspaces(env *model.Environment) {
 	declared := x.names("workspaces")
 	if len(declared) == 0 {
@@ -231,7 +231,7 @@ func (x *Entities) Holder(name string, claimants []*model.Registration) (int, st
 	return -1, "the names of " + Registrations(of) + " cover " + name
 }
 
-// Registrations lists registrations for people, as "registrations a, b and c".
+// Registrations lists registrations for messages, as "registrations a, b and c".
 func Registrations(of []*model.Registration) string {
 	var list []string
 	for _, r := range of {
@@ -253,7 +253,7 @@ func ClaimHint(name string) string {
 		"out of the names of the others", name)
 }
 
-// target is a deployment target with a full name that others may have.
+// target is a deployment target with a full name that other targets may share.
 type target struct {
 	workload     *model.Workload
 	registration *model.Registration // nil for the platform's own
@@ -270,8 +270,8 @@ func (t *target) String() string {
 	return text
 }
 
-// fullNames reports full names that several deployment targets have. Of these only the target
-// stays whose full name it is.
+// fullNames reports full names that several deployment targets share. It removes all of these
+// targets except the holder of the name.
 func (x *Entities) fullNames(env *model.Environment) {
 	registrations := map[string]*model.Registration{}
 	for i := range env.Registrations {
@@ -304,7 +304,7 @@ func (x *Entities) fullNames(env *model.Environment) {
 	}
 }
 
-// contested reports that several targets have a full name, for each that does not stay.
+// contested reports that several targets share a full name, for each target except the holder.
 func (x *Entities) contested(fullName string, by []target, holder int, why string) {
 	hint := "rename one of the workloads or targets"
 	if slices.ContainsFunc(by, func(t target) bool { return t.registration != nil }) {

@@ -1,5 +1,5 @@
-// Package cuevalue asks CUE about values: their fields, the syntax that declares them, and
-// how to write them so that nothing else is needed to read them. It reports nothing.
+// Package cuevalue inspects CUE values: their fields, the syntax that declares them, and their
+// self-contained text. It does not report diagnostics.
 package cuevalue
 
 import (
@@ -13,11 +13,11 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// Field returns a field of a struct, which may not exist.
+// Field returns a field of a struct. The field may not exist.
 func Field(v cue.Value, name string) cue.Value { return v.LookupPath(cue.MakePath(cue.Str(name))) }
 
-// Text returns an error's message, with those that it wraps, and without the path
-// that CUE puts before it.
+// Text returns an error's message, including wrapped messages, without the path that CUE puts
+// before it.
 func Text(e errors.Error) string {
 	message := e.Error()
 	if path := strings.Join(e.Path(), "."); path != "" {
@@ -32,8 +32,8 @@ func FirstLine(s string) string {
 	return strings.TrimSuffix(strings.TrimSpace(s), ":")
 }
 
-// Fields iterates over the regular fields of a struct, in an erroneous one too.
-// Those that are required and absent are left out, as CUE does not.
+// Fields iterates over the regular fields of a struct, even of an erroneous one. Unlike CUE, it
+// skips required fields that are absent.
 func Fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	return func(yield func(string, cue.Value) bool) {
 		it, err := v.Fields()
@@ -55,7 +55,7 @@ func isAbsent(v cue.Value) bool {
 	return strings.HasSuffix(Text(first), "required but not present") && len(first.Path()) == len(v.Path().Selectors())
 }
 
-// Positions returns where the syntax that declares a value stands.
+// Positions returns the positions of the syntax that declares a value.
 func Positions(v cue.Value) []token.Pos {
 	var out []token.Pos
 	for _, n := range SourceNodes(v) {
@@ -91,7 +91,7 @@ func SourceNodes(v cue.Value) []ast.Node {
 	return out
 }
 
-// Conjuncts returns the values that a value is the conjunction of.
+// Conjuncts returns the conjuncts of a value.
 func Conjuncts(v cue.Value) []cue.Value {
 	op, args := v.Expr()
 	if op != cue.AndOp {
@@ -174,8 +174,8 @@ func Explicit(v cue.Value) bool {
 	})
 }
 
-// FactsIn collects the X of every #assignment.X below a node; all reports whether
-// #assignment is used in another way.
+// FactsIn collects the X of every #assignment.X below a node. all reports whether #assignment
+// is used in any other way.
 func FactsIn(n ast.Node, used map[string]bool) (found, all bool) {
 	selected := map[*ast.Ident]bool{}
 	ast.Walk(n, func(n ast.Node) bool {

@@ -38,9 +38,9 @@ func Syntax(v cue.Value, options ...cue.Option) (ast.Expr, error) {
 
 var errExport = errors.New("CUE cannot write it")
 
-// Definition returns a value as CUE's exporter writes it, with references between
-// its own parts. It cannot do so where a reference leads to a name that is no
-// identifier: it would call a let by that name, and panics.
+// Definition returns a value as CUE's exporter writes it, with references between its own
+// parts. It returns an error if a reference leads to a name that is not an identifier: the
+// exporter would use the name for a let, and panics.
 func Definition(v cue.Value, options ...cue.Option) (e ast.Expr, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,8 +65,8 @@ func Definition(v cue.Value, options ...cue.Option) (e ast.Expr, err error) {
 	}
 }
 
-// unwrap takes a value out of the definition that CUE wraps it in when it was
-// written inside one, {_#def, _#def: X}. Left in, it would close X at every level.
+// unwrap removes the definition in which CUE wraps a value that was written inside one, {_#def,
+// _#def: X}. The definition would close X at every level.
 func unwrap(e ast.Expr) ast.Expr {
 	lit, ok := e.(*ast.StructLit)
 	if !ok {
@@ -104,10 +104,10 @@ func unwrap(e ast.Expr) ast.Expr {
 	return &ast.StructLit{Elts: append(rest, &ast.EmbedDecl{Expr: inner})}
 }
 
-// wrapper is the name that CUE's exporter gives to the definition around a value.
+// wrapper is the name of the definition that CUE's exporter puts around a value.
 const wrapper = "_#def"
 
-// SyntaxText returns the syntax of a value, and the text that Write makes of it.
+// SyntaxText returns the syntax of a value, and its text as Write prints it.
 func SyntaxText(v cue.Value) (e ast.Expr, text string, err error) {
 	if e, err = Syntax(v); err == nil {
 		text, err = Write(e)
@@ -115,7 +115,7 @@ func SyntaxText(v cue.Value) (e ast.Expr, text string, err error) {
 	return e, text, err
 }
 
-// Write prints an expression canonically, in one line where it has no comments.
+// Write prints an expression canonically. It uses one line if the expression has no comments.
 func Write(e ast.Expr) (string, error) {
 	b, err := format.Node(e, format.Simplify())
 	if err != nil {
@@ -124,8 +124,8 @@ func Write(e ast.Expr) (string, error) {
 	return strings.TrimSpace(string(bytes.TrimSpace(b))), nil
 }
 
-// WriteWithoutComments prints an expression of a source file, which keeps its
-// comments.
+// WriteWithoutComments prints an expression of a source file without its comments. The file
+// itself keeps them.
 func WriteWithoutComments(e ast.Expr) (string, error) {
 	text, err := Write(e)
 	if err != nil || !strings.Contains(text, "//") {
@@ -169,7 +169,7 @@ func evaluated(v cue.Value) (ast.Expr, error) {
 	}
 	text := fmt.Sprintf("%v", v)
 	if v.IncompleteKind()&(cue.StructKind|cue.ListKind) != 0 && strings.Contains(text, "{") {
-		return nil, errors.New("CUE cannot write what structs it may be") // optional fields are left out
+		return nil, errors.New("CUE cannot write what structs it may be") // optional fields would be lost
 	}
 	return parser.ParseExpr("", text)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Set has the positions of a package's values, and the diagnostics about them. Its fields
-// may be read and added to; it is not for several goroutines.
+// Set has the positions of a package's values, and the diagnostics about them. Callers may read
+// its fields and add to them. Only one goroutine may use it.
 type Set struct {
 	Positions   *model.Positions
 	Diagnostics []diag.Diagnostic
@@ -20,7 +20,7 @@ type Set struct {
 	faults      []string           // the paths of errors
 	paths       map[string]bool    // of the diagnostics that are indexed
 	numbers     map[string]int     // their numbers, by code, message and sites
-	indexed     int                // how many are
+	indexed     int                // the number of indexed diagnostics
 	// Incomplete reports whether an error hides which assignments there are.
 	Incomplete bool
 
@@ -57,7 +57,7 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	if !repeated {
 		x.Report(d)
 	} else if first := &x.Diagnostics[number]; first.Path != d.Path {
-		first.Also = append(first.Also, d.Path) // sorted out later
+		first.Also = append(first.Also, d.Path) // sorted later
 	}
 	if repeated && x.About[number] != x.Current {
 		x.Alike[[2]model.Ref{x.About[number], x.Current}] = true
@@ -68,7 +68,7 @@ func (x *Set) Fail(ref model.Ref, d diag.Diagnostic) {
 	}
 }
 
-// index indexes the diagnostics: there may be too many to compare each with all others.
+// index indexes the diagnostics, because there may be too many to compare each with all others.
 func (x *Set) index() {
 	if x.numbers == nil {
 		x.numbers, x.paths = map[string]int{}, map[string]bool{}

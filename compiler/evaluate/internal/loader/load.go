@@ -38,10 +38,10 @@ type Package struct {
 	*Places
 }
 
-// Platform loads and builds the package in a folder of the platform, without
-// the files that are left out, named from the root. The diagnostics are about
-// errors that leave nothing of the package readable: it is nil then. CUE cannot be
-// interrupted, so ctx only counts before it starts.
+// Platform loads and builds the package in a folder of the platform. without has the names of
+// files to leave out, relative to the root. The package is nil if it is unreadable, and the
+// diagnostics then have the reasons. CUE cannot be interrupted, so Platform checks ctx only
+// before it starts.
 func Platform(ctx context.Context, p *source.Platform, dir string, without []string) (*Package,
 	[]diag.Diagnostic, error) {
 	if err := ctx.Err(); err != nil {
@@ -56,7 +56,7 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 		return nil, nil, fmt.Errorf("cannot prepare the module kalypso.io: %w", err)
 	}
 	if p.Module == "" {
-		return nil, nil, nil // source.Open has said what is wrong with the module
+		return nil, nil, nil // source.Open has reported the errors of the module
 	}
 	if model.IsDevice(path.Base(dir)) {
 		return nil, []diag.Diagnostic{namedAsDevice(dir)}, nil
@@ -70,7 +70,8 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 	return Folder(p.Files(), dir, source.Package, "", overlay)
 }
 
-// namedAsDevice is about an environment in whose folder CUE finds no package, on any system.
+// namedAsDevice reports an environment whose folder has a name that Windows reserves: CUE finds
+// no package in it, on any system.
 func namedAsDevice(dir string) diag.Diagnostic {
 	d := diag.New(diag.Unportable, path.Base(dir)+" is the name of a device on Windows, and CUE "+
 		"reads no package in a folder of that name").
@@ -79,9 +80,9 @@ func namedAsDevice(dir string) diag.Diagnostic {
 	return d
 }
 
-// Folder loads and builds a package of the module whose files are given. Its files are
-// named from the module's root, with prefix before their names. The overlay is for CUE, and
-// holds that of the files.
+// Folder loads and builds a package of a module with the given files. The names of its files
+// are relative to the module's root, after prefix. The overlay is for CUE, and includes the
+// overlay of the files.
 func Folder(files *source.Files, dir, name, prefix string,
 	overlay map[string]load.Source) (l *Package, ds []diag.Diagnostic, err error) {
 	if d, ok := finding.Guarded("the package in "+filepath.ToSlash(dir),
@@ -110,7 +111,7 @@ func buildFolder(files *source.Files, dir, name, prefix string,
 		return nil, places.Errors(inst.Err, diag.Syntax), nil
 	}
 	if ds := places.checkEmbedded(inst); len(ds) > 0 {
-		return nil, ds, nil // loading has read none of them, and building would
+		return nil, ds, nil // loading has read no embedded file, but building would
 	}
 	c := cuecontext.New()
 	v := c.BuildInstance(inst)
@@ -166,11 +167,11 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 	}
 	name, within := p.files.Name(e.Path)
 	if !within {
-		return "", "", nil // it is forbidden
+		return "", "", nil // forbids reports it
 	}
 	data, err := p.files.ReadFile(name)
 	if err != nil {
-		return "", "", nil // CUE leaves folders out of a glob, and says what it cannot read
+		return "", "", nil // CUE leaves folders out of a glob, and reports unreadable files
 	}
 	_, problem := yamlfile.Read(p.relative(e.Path), e.Path, data)
 	if problem == nil {
@@ -213,7 +214,7 @@ func (p *Places) forbids(path string) (why, hint string) {
 	case err != nil:
 		return "it cannot be read", "let kalypso read the file, or remove the attribute"
 	case info.IsDir():
-		return "", "" // CUE leaves it out of a glob, and refuses it otherwise
+		return "", "" // CUE leaves it out of a glob, and otherwise rejects it
 	case !info.Mode().IsRegular():
 		return "it is " + shape.Article(kindOf(info.Mode())), "embed a regular file"
 	}
@@ -229,7 +230,7 @@ func tooLarge(size int64) (why, hint string) {
 	return fmt.Sprintf("it has more than %d MiB", source.MostEmbedded>>20), "embed what the platform needs of it"
 }
 
-// kindOf names what a file is that is not a regular one.
+// kindOf returns the name of the kind of an irregular file.
 func kindOf(m fs.FileMode) string {
 	switch {
 	case m&fs.ModeNamedPipe != 0:

@@ -21,8 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// missing adds to the diagnostic of a name that refers to nothing what it was probably meant
-// to be.
+// missing adds the probable intention to the diagnostic of a name that refers to nothing.
 func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 	if len(d.Sites) == 0 {
 		return d
@@ -35,7 +34,7 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		return d
 	case p.dash(at) > 0:
 		d.Message = "a list stands between brackets, and its elements have no dashes"
-		d.Sites[0].Position.Column = p.dash(at) // of all names of an element
+		d.Sites[0].Position.Column = p.dash(at) // for all names of an element
 		return d.Hinting("write [a, b], and of structs [{…}, {…}]")
 	case selected && packagesByName()[name] != "":
 		d.Suggestion = diag.Suggestion{Import: packagesByName()[name]}
@@ -81,7 +80,7 @@ func (p *Places) dash(at model.Position) int {
 	return m[2] + 1
 }
 
-// dashedName matches the beginning of an element of a list in YAML that is a name.
+// dashedName matches the beginning of an element of a YAML list that is a name.
 var dashedName = lazyregexp.New(`^\s*(-)\s+[\w./-]*$`)
 
 // importing reports whether a file imports a package.
@@ -181,8 +180,8 @@ func ourPackages() []string {
 	return slices.Compact(paths)
 }
 
-// Errors translates what makes a whole package unreadable. code is for errors of no known
-// kind.
+// Errors translates errors that make a whole package unreadable. code is for errors of unknown
+// kinds.
 func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	for _, e := range errors.Errors(err) {
@@ -195,7 +194,7 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 				o diag.Diagnostic) bool {
 				return o.Sites[0].Position.File == d.Sites[0].Position.File
 			}) {
-			continue // it follows from the other one
+			continue // it follows from the other error
 		}
 		if !slices.ContainsFunc(ds, func(o diag.Diagnostic) bool {
 			return o.Message == d.Message &&
@@ -209,12 +208,12 @@ func (p *Places) Errors(err error, code diag.Code) []diag.Diagnostic {
 	})
 }
 
-// uncompiled translates an error of a package whose files are CUE.
+// uncompiled translates an error of a package with syntactically valid files.
 func (p *Places) uncompiled(e errors.Error, message string, code diag.Code) diag.Diagnostic {
 	d := unreadable(message, code)
 	at := p.All(errors.Positions(e))
 	if strings.Contains(e.Error(), failedImport) {
-		slices.Reverse(at) // first what is wrong there, then who imports it
+		slices.Reverse(at) // the error first, then its imports
 	}
 	d = d.InEach(at...)
 	if m := missingReference.FindStringSubmatch(d.Message); m != nil {
@@ -253,22 +252,20 @@ func (p *Places) uses(name string) []model.Position {
 	return p.All(out)
 }
 
-// announcesSchemaError is the message of CUE that precedes the error of an embedded JSON
-// Schema.
+// announcesSchemaError is CUE's message before the error of an embedded JSON Schema.
 const announcesSchemaError = "constraints are not possible to satisfy"
 
 var positionPrefix = lazyregexp.New(`(^|: )[^\s:]+:\d+:\d+: `)
 
-// withoutPositions returns the first line of an error without the positions that
-// CUE puts into the text, and without the platform's root.
+// withoutPositions returns the first line of an error. It removes the positions that CUE puts
+// into the text, and the platform's root.
 func (p *Places) withoutPositions(message string) string {
 	message = strings.ReplaceAll(cuevalue.FirstLine(message), p.files.Root+"/", "")
 	return positionPrefix.ReplaceAllString(message, "$1")
 }
 
-// unreadableKinds are the errors that CUE reports when it loads and compiles a
-// package, as users should read them. $1 is the group of
-// the pattern that matches.
+// unreadableKinds are errors that CUE reports when it loads and compiles a package, with their
+// messages for users. $1 is the group of the matching pattern.
 var unreadableKinds = []struct {
 	says    lazyregexp.Regexp
 	code    diag.Code
@@ -313,7 +310,7 @@ var unreadableKinds = []struct {
 		"a comma or a new line is missing $1", "separate fields and elements by commas or new lines"},
 }
 
-// failedImport precedes what is wrong with an imported package.
+// failedImport is the text before the error of an imported package.
 const failedImport = "import failed: "
 
 func unreadable(message string, code diag.Code) diag.Diagnostic {
@@ -323,7 +320,7 @@ func unreadable(message string, code diag.Code) diag.Diagnostic {
 		if m == nil {
 			continue
 		}
-		about := strings.Join(m[1:], "") // of alternatives one matches
+		about := strings.Join(m[1:], "") // only one alternative matches
 		fill := strings.NewReplacer("$1", about)
 		d := diag.New(kind.code, fill.Replace(kind.message)).Hinting(fill.Replace(kind.hint))
 		if kind.code == diag.Import && strings.HasPrefix(about, OurModule+"/") {

@@ -20,23 +20,22 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
-// DeclarationsFile is the name of files that kalypso itself adds to a package. Their
-// positions mean nothing to users.
+// DeclarationsFile is the name of files that kalypso itself adds to a package. Their positions
+// are meaningless for users.
 const DeclarationsFile = "kalypso_registration.cue"
 
-// Places turns CUE's positions into those that a user can act on: of files of
-// the platform, relative to its root, and no line that only declares a
-// collection.
+// Places turns CUE's positions into positions that a user can act on. These are in files of the
+// platform, relative to its root, and not in lines that only declare a collection.
 type Places struct {
 	files    *source.Files
 	prefix   string                  // of the names of files
 	Files    []*ast.File             // of the package
-	declares map[model.Position]bool // line ends ignored: Column is 0
-	embeds   map[string]string       // base name of an embedded file -> its path from the root
+	declares map[model.Position]bool // with Column 0: only the line matters
+	embeds   map[string]string       // from base names of embedded files to their paths from the root
 	imports  []*build.Instance       // packages
 	declared func() map[string][]*ast.Field
 	labels   func() []string
-	clauses  func() map[model.Position]bool // where comprehensions begin
+	clauses  func() map[model.Position]bool // the starts of comprehensions
 }
 
 // NewPlaces returns the places of the files of a package. The names of the files are relative
@@ -88,7 +87,7 @@ func (p *Places) relative(file string) string {
 	return filepath.ToSlash(file)
 }
 
-// Of returns the position, or a zero one if it means nothing to users.
+// Of returns the position, or a zero one if it is meaningless for users.
 func (p *Places) Of(pos token.Pos) model.Position {
 	if !pos.IsValid() || pos.Filename() == "" {
 		return model.Position{}
@@ -107,7 +106,7 @@ func (p *Places) Of(pos token.Pos) model.Position {
 	return model.Position{File: rel, Line: pos.Line(), Column: pos.Column()}
 }
 
-// All returns the positions that mean something to users, once each.
+// All returns the positions that are meaningful for users, without duplicates.
 func (p *Places) All(positions []token.Pos) []model.Position {
 	var out []model.Position
 	for _, pos := range positions {
@@ -118,9 +117,9 @@ func (p *Places) All(positions []token.Pos) []model.Position {
 	return out
 }
 
-// Written returns where the platform writes the value: one position for each
-// declaration, also for comprehensions, templates and lets. The parts of a
-// declaration, as in a: #A & {…}, are distinguished from others by their lines.
+// Written returns the positions at which the platform writes the value. It returns one position
+// for each declaration, including comprehensions, templates and lets. It distinguishes the
+// parts of a declaration, as in a: #A & {…}, from other declarations by their lines.
 func (p *Places) Written(v cue.Value) []model.Position {
 	var out []model.Position
 	for _, at := range p.All(cuevalue.Positions(v)) {
@@ -131,7 +130,7 @@ func (p *Places) Written(v cue.Value) []model.Position {
 	return out
 }
 
-// PathAt returns the names of the fields around a position; nil for one at the top.
+// PathAt returns the names of the fields around a position. It returns nil at the top level.
 func (p *Places) PathAt(at model.Position) (path []string) {
 	for _, f := range p.Files {
 		if p.relative(f.Filename) != at.File {
@@ -149,8 +148,8 @@ func (p *Places) PathAt(at model.Position) (path []string) {
 	return path
 }
 
-// Declared returns the fields at a path of an entity that the package's files write by
-// their names: not those of templates, definitions and comprehensions.
+// Declared returns the fields at a path of an entity that the package's files write by their
+// names. It skips fields of templates, definitions and comprehensions.
 func (p *Places) Declared(path []string) []*ast.Field {
 	fields := p.declared()[strings.Join(path[:2], " ")]
 	for _, name := range path[2:] {
@@ -167,8 +166,8 @@ func (p *Places) Declared(path []string) []*ast.Field {
 	return fields
 }
 
-// entities returns the fields that declare entities, by collection and name. There are too
-// many to look for each.
+// entities returns the fields that declare entities, by collection and name. There are too many
+// entities to search for each.
 func (p *Places) entities() map[string][]*ast.Field {
 	out := map[string][]*ast.Field{}
 	for _, f := range p.Files {
@@ -181,7 +180,7 @@ func (p *Places) entities() map[string][]*ast.Field {
 	return out
 }
 
-// named yields the fields that declarations write by their names.
+// named yields the fields that declarations name explicitly.
 func named(decls []ast.Decl) iter.Seq2[string, *ast.Field] {
 	return func(yield func(string, *ast.Field) bool) {
 		for _, d := range decls {
@@ -196,7 +195,7 @@ func named(decls []ast.Decl) iter.Seq2[string, *ast.Field] {
 	}
 }
 
-// namedIn yields those of several structs.
+// namedIn yields the fields that several structs name explicitly.
 func namedIn(structs []*ast.StructLit) iter.Seq2[string, *ast.Field] {
 	return func(yield func(string, *ast.Field) bool) {
 		for _, lit := range structs {
@@ -209,7 +208,7 @@ func namedIn(structs []*ast.StructLit) iter.Seq2[string, *ast.Field] {
 	}
 }
 
-// structsOf returns the struct literals that an expression is the conjunction of.
+// structsOf returns the struct literals in a conjunction.
 func structsOf(e ast.Expr) []*ast.StructLit {
 	switch e := e.(type) {
 	case *ast.StructLit:
@@ -222,7 +221,7 @@ func structsOf(e ast.Expr) []*ast.StructLit {
 	return nil
 }
 
-// FieldAt returns the name of the field whose constraint is written at a position.
+// FieldAt returns the name of the field whose constraint is at a position.
 func (p *Places) FieldAt(at model.Position) (string, bool) {
 	name := ""
 	for _, f := range p.Files {

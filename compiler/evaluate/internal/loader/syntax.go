@@ -24,7 +24,7 @@ var habits = []struct {
 	line    lazyregexp.Regexp
 	message string
 	hint    string
-	earlier bool // CUE may stop only in the line behind it
+	earlier bool // CUE may stop only in the line after it
 	here    bool // CUE stops in it
 }{
 	{lazyregexp.New(`^(---)\s*$`), "--- is of YAML, and separates nothing in CUE", "remove the line", true, false},
@@ -55,7 +55,7 @@ var habits = []struct {
 	{lazyregexp.New(`([“”‘’])`), "a text has straight quotes", `write "…"`, false, false},
 }
 
-// textual matches what may be a text or a name without quotes, and no number.
+// textual matches a possible text or name without quotes, but not a number.
 var textual = lazyregexp.New(`[A-Za-z]|\..*\.|\d-\d+-\d`)
 
 // unquotedURL matches a URL without quotes. CUE reads everything after its // as a comment.
@@ -77,7 +77,7 @@ func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, foun
 			continue
 		}
 		s := sketchOf(data)
-		if d, found = s.habit(at); !found && !unterminated { // a string may hold the bracket
+		if d, found = s.habit(at); !found && !unterminated { // the open bracket may be in a string
 			d, found = s.unclosed(at)
 		}
 		if !found {
@@ -86,7 +86,7 @@ func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, foun
 		d = d.On(s.path(d.Sites[0].Position))
 		for _, other := range p.All(errors.Positions(e)) {
 			if other != at {
-				d = d.In(other, "") // who imports it
+				d = d.In(other, "") // the import
 			}
 		}
 		return d, true
@@ -105,7 +105,7 @@ func parserErrors(at token.Pos, data []byte) (stops, unterminated bool) {
 	return stops, unterminated
 }
 
-// habit finds a habit of another language in the line that CUE stops at, or in the last one
+// habit finds a habit of another language in the line at which CUE stops, or in the last line
 // before it that is not empty.
 func (s *sketch) habit(at model.Position) (d diag.Diagnostic, found bool) {
 	earlier := at.Line - 1
@@ -174,10 +174,11 @@ func (s *sketch) unclosed(at model.Position) (d diag.Diagnostic, found bool) {
 		In(model.Position{File: at.File, Line: bracket.line, Column: bracket.column}, ""), true
 }
 
-// maxMended is how many closing brackets are tried: a file that is not indented has many.
+// maxMended is the maximal number of closing brackets to try: a file without indentation has
+// many.
 const maxMended = 20
 
-// leaves returns the bracket that, by the indentation, ends before a word.
+// leaves returns the bracket that ends before a word, according to the indentation.
 func (s *sketch) leaves(w word) (bracket int, leaves bool) {
 	switch {
 	case !w.first:
@@ -200,7 +201,7 @@ func (s *sketch) mends(bracket, line int) bool {
 type sketch struct {
 	lines []string
 	words []word
-	open  []int // brackets that are not closed, by their numbers
+	open  []int // unclosed brackets, by their numbers
 }
 
 // word is a token of CUE, with the numbers of the bracket around it and of the bracket that it
@@ -213,7 +214,7 @@ type word struct {
 	in, closed   int
 }
 
-// closers are the brackets that close others.
+// closers are the closing brackets of opening ones.
 var closers = map[token.Token]token.Token{token.LBRACE: token.RBRACE, token.LBRACK: token.RBRACK,
 	token.LPAREN: token.RPAREN}
 
@@ -222,14 +223,14 @@ func (w word) closes() bool {
 	return w.Token == token.RBRACE || w.Token == token.RBRACK || w.Token == token.RPAREN
 }
 
-// sketchOf reads a file.
+// sketchOf returns the sketch of a file.
 func sketchOf(data []byte) *sketch {
 	s := &sketch{lines: strings.Split(string(data), "\n")}
 	var scan scanner.Scanner
 	scan.Init(token.NewFile("", 0, len(data)), data, func(token.Pos, string, []any) {}, 0)
 	var around []int           // the brackets around the next word
 	inText := map[int]bool{}   // brackets of expressions in strings
-	line, expected := 0, false // whether such a bracket comes next
+	line, expected := 0, false // expected reports whether such a bracket is next
 	for {
 		pos, tok, text := scan.Scan()
 		if tok == token.EOF {
@@ -245,7 +246,7 @@ func sketchOf(data []byte) *sketch {
 			if outer := len(around); outer < len(before) {
 				w.closed = before[outer]
 				if inText[w.closed] {
-					// the scanner does not see by itself where an expression ends
+					// The scanner does not detect the end of an expression by itself.
 					expected = strings.HasSuffix(scan.ResumeInterpolation(), "(")
 				}
 			}
@@ -262,8 +263,8 @@ func sketchOf(data []byte) *sketch {
 	}
 }
 
-// close removes from the brackets around a word the one that it closes. Those inside of that
-// are not closed.
+// close removes a closed bracket from the brackets around a word. The brackets inside it stay
+// unclosed.
 func (s *sketch) close(around []int, by token.Token) []int {
 	for i, bracket := range slices.Backward(around) {
 		if closers[s.words[bracket].Token] == by {
@@ -288,10 +289,9 @@ func (s *sketch) indent(line int) int {
 	return len(text) - len(strings.TrimLeft(text, " \t")) + 1
 }
 
-// path returns the names of the fields around a position, as far as they are written as
-// names.
+// path returns the names of the fields around a position, as far as they are written as names.
 func (s *sketch) path(at model.Position) string {
-	of := map[int]string{} // by bracket: the path of the field in it that the words are of
+	of := map[int]string{} // by bracket: the path of the current field in it
 	around := map[int]string{}
 	in := -1
 	for i, w := range s.words {
@@ -313,8 +313,8 @@ func (s *sketch) path(at model.Position) string {
 	return of[in]
 }
 
-// label returns the name that is written as the word of a number, or before it where that
-// says that the field is optional or required.
+// label returns the name in the word with a number. If that word marks the field as optional or
+// required, label returns the name before it.
 func (s *sketch) label(number int) (string, bool) {
 	if number > 0 && (s.words[number].Token == token.OPTION || s.words[number].Token == token.NOT) {
 		number--

@@ -73,7 +73,7 @@ func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	return found
 }
 
-// comprehensions returns where each comprehension of the package begins.
+// comprehensions returns the starts of all comprehensions of the package.
 func (p *Places) comprehensions() map[model.Position]bool {
 	out := map[model.Position]bool{}
 	for _, f := range p.Files {
@@ -106,8 +106,8 @@ func (p *Places) fieldNames() []string {
 	return slices.Compact(out)
 }
 
-// ComprehensionsLast puts the positions of comprehensions, which CUE gives for all errors in them,
-// behind the others.
+// ComprehensionsLast moves the positions of comprehensions behind the others: CUE reports them
+// for all errors inside them.
 func (p *Places) ComprehensionsLast(at []model.Position) []model.Position {
 	if len(at) < 2 {
 		return at
@@ -150,8 +150,8 @@ func (p *Places) line(at model.Position) string {
 	return ""
 }
 
-// Indented returns the fields at the top of a file that its indentation puts into the field before
-// them, as in YAML, although that has no braces.
+// Indented returns the fields at the top of a file that appear to be inside the field before
+// them. They are indented as in YAML, but that field has no braces.
 func (p *Places) Indented() []*ast.Field {
 	var out []*ast.Field
 	for _, f := range p.Files {

@@ -24,8 +24,8 @@ func (o Problem) breaksType(message string) bool {
 	return m != nil && mismatch.MatchString(message) && isConstraint(m[1]) != isConstraint(m[2])
 }
 
-// givenFirst returns the positions, that of the value which was given first, where the
-// message says it.
+// givenFirst returns the positions. If the message names the given value, the position of that
+// value comes first.
 func (o Problem) givenFirst() []model.Position {
 	m := conflicting.FindStringSubmatch(o.Telling())
 	if m == nil || !o.breaksType(o.Telling()) {
@@ -67,8 +67,9 @@ const asString = "write it as a string: "
 
 var number = lazyregexp.New(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// notAllowed returns the diagnostic that a value is not one of those that the schema allows, or that it is, and
-// something else has made it another one.
+// notAllowed returns the diagnostic that a value is not one of the values that the schema
+// allows. If the schema allows the value, the diagnostic explains what else restricts the
+// field.
 func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 	for _, sides := range o.conflicts() {
 		i := slices.IndexFunc(sides, func(side string) bool {
@@ -89,8 +90,8 @@ func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 	return diag.New(diag.NotAllowed, message).Hinting("allowed: " + s.Allowed())
 }
 
-// fixed returns the diagnostic that a value which the schema allows is refused, since a profile of the standard
-// library has fixed the field.
+// fixed returns the diagnostic that a value that the schema allows is rejected, because a
+// profile of the standard library has fixed the field.
 func (o Problem) fixed(given, to string) diag.Diagnostic {
 	by := o.places.Profile(o.Path)
 	return diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s: %s fixes it to %s", o.name(), given, by, to)).
@@ -143,7 +144,7 @@ func correction(value, breaks string, s *shape.Shape) string {
 	return fmt.Sprintf("write %q", candidates[i])
 }
 
-// hosted is an address that begins with a host's name with dots, and has no scheme.
+// hosted matches an address without a scheme that begins with a host name with dots.
 var hosted = lazyregexp.New(`^[A-Za-z0-9][-A-Za-z0-9]*(\.[-A-Za-z0-9]+)+(:[0-9]+)?(/|$)`)
 
 var span = lazyregexp.New(`([0-9]+)\s*(s|m|h)[a-z]*\s*`)

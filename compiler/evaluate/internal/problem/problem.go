@@ -1,5 +1,5 @@
-// Package problem translates CUE's errors about values into diagnostics that name the field,
-// what was given and what the schema wants.
+// Package problem translates CUE's errors about values into diagnostics. A diagnostic names the
+// field, the given value, and the value that the schema requires.
 package problem
 
 import (
@@ -35,7 +35,7 @@ func JoinPath(path []string) string {
 // isIndex reports whether an element of a path of CUE's is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
-// Problem has all errors of CUE about one path.
+// Problem is a problem at one path, with all of CUE's errors about it.
 type Problem struct {
 	Path     []string
 	Messages []string
@@ -90,8 +90,8 @@ func In(p *loader.Places, err error) []Problem {
 	return slices.DeleteFunc(out, func(o Problem) bool { return len(o.Messages) == 0 })
 }
 
-// Locate returns the problem, by the fields that it is written in where CUE gives no
-// path: it does not for the error _|_.
+// Locate returns the problem, split by the fields at its positions if CUE reports no path. CUE
+// reports none for the error _|_.
 func Locate(p *loader.Places, o Problem) (out []Problem) {
 	if len(o.Path) > 0 || len(o.At) == 0 {
 		return []Problem{o}
@@ -108,7 +108,7 @@ func Locate(p *loader.Places, o Problem) (out []Problem) {
 	return out
 }
 
-// credentialsIn reports credentials in the addresses that messages of CUE repeat.
+// credentialsIn reports credentials in addresses that CUE's messages repeat.
 func (o Problem) credentialsIn(s *shape.Shape) (d diag.Diagnostic, found bool) {
 	if s == nil || s.Address == "" {
 		return d, false
@@ -178,7 +178,7 @@ func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 		`give it a value, without *; where one entity differs, by a condition, as in [if Name == "one" {%s}, %s][0] under [Name=_]`, s.Usual, alternatives[0]))
 }
 
-// name is how messages call what the problem is about.
+// name returns the name of the problem's subject in messages.
 func (o Problem) name() string {
 	if len(o.Path) == 0 {
 		return "the top level"
@@ -192,7 +192,7 @@ func (o Problem) name() string {
 
 var (
 	mismatch = lazyregexp.New(` \(mismatched types (\S+) and (\S+)\)$`)
-	// schemaType matches a conflict with a type that only the schema writes.
+	// schemaType matches a conflict with a type that occurs only in the schema.
 	schemaType = lazyregexp.New(` and (\{\.\.\.\}|\[\.\.\..*\]|\{\[string\]:.*\}) \(`)
 	outside    = lazyregexp.New(`(?s)^invalid value (.+) \((out of bound .+|does not satisfy .+)\)$`)
 )
@@ -235,7 +235,7 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 	return diag.New(diag.WrongValue, name+": "+why).Hinting(hint)
 }
 
-// dashed matches what CUE makes of an element of a list of YAML, - "x".
+// dashed matches CUE's error for an element of a YAML list, - "x".
 var dashed = lazyregexp.New(`^invalid operation -.+ \(- (string|struct|bool|list|null)\)$`)
 
 // wrongType returns the diagnostic that a value has the wrong type. hint is the schema's description of the
@@ -253,11 +253,11 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 		}
 		if way := retyped(scalar[1], given, wanted, s); strings.HasPrefix(way, asString) && s != nil &&
 			s.Is != "" && !meets(scalar[1], scalar[2]) {
-			hint = "write a string: " + hint // and not this one
+			hint = "write a string: " + hint // another one, not this one
 		} else if way != "" {
 			hint = way
 		}
-		if len(o.At) > 1 && len(o.Path) > 0 && !isConstraint(scalar[2]) { // of something inside
+		if len(o.At) > 1 && len(o.Path) > 0 && !isConstraint(scalar[2]) { // of a value inside
 			name = scalar[1] + " in " + name
 		}
 	}
@@ -313,8 +313,8 @@ func (o Problem) Telling() string {
 
 var conflicting = lazyregexp.New(`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
 
-// given finds the value that the user gave, which is in every line of a failed
-// disjunction, beside an alternative of the schema.
+// given returns the value that the user gave. Every line of a failed disjunction has it,
+// together with an alternative of the schema.
 func (o Problem) given(s *shape.Shape) string {
 	for _, message := range o.Messages {
 		m := conflicting.FindStringSubmatch(message)
@@ -331,7 +331,7 @@ func (o Problem) given(s *shape.Shape) string {
 	return "this"
 }
 
-// failed matches errors that stay when more values are given.
+// failed matches errors that remain when more values are given.
 var failed = lazyregexp.New(`division by zero|index out of range|invalid operands`)
 
 // Reason returns why CUE could not finish a value, in plain words, and a hint.

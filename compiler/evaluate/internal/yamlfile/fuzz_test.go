@@ -8,7 +8,8 @@ import (
 	"cuelang.org/go/cue/format"
 )
 
-// FuzzRead: of any bytes comes a file that CUE can write, or a diagnostic that says where.
+// FuzzRead checks that arbitrary bytes result in a file that CUE can write, or in a diagnostic
+// with a position.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("../../../../backends/ansible/role/tasks/*.yml")
 	for _, name := range files[:min(len(files), 20)] {

@@ -59,8 +59,8 @@ var (
 		"2001-12-14", "2001-12-14t21:59:43.10-05:00", "1e400", "99999999999999999999", "|\n  x", "'a b'", "[]", "{a: b}", "[1, yes]"}
 )
 
-// A file of values means what Helm reads in it, or is refused where its value is: whatever tag
-// whatever value has, wherever it stands.
+// TestMeansWhatHelmReads checks that a file of values has the same meaning as for Helm, or is
+// rejected at the position of a value. It combines all tags, values and places.
 func TestMeansWhatHelmReads(t *testing.T) {
 	read := 0
 	for _, tag := range anyTag {

@@ -44,7 +44,7 @@ func Read(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 	return f, problem
 }
 
-// Parse is readYAML, and returns the nodes of the documents too.
+// Parse reads a file like Read, and also returns the nodes of the documents.
 func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, problem *diag.Diagnostic) {
 	docs, problem = check(name, data)
 	if problem != nil {
@@ -65,7 +65,7 @@ func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, proble
 	return docs, f, nil
 }
 
-// errCrash is the error of a file that CUE's reader panics on. It has no position.
+// errCrash is the error for a file on which CUE's reader panics. It has no position.
 var errCrash = errors.New("it has a form that CUE cannot read")
 
 // extract reads YAML as CUE does. CUE v0.17.1 panics on some files.
@@ -82,27 +82,27 @@ func extract(file string, data []byte) (f *ast.File, err error) {
 // of memory.
 const (
 	maxEntries = 250_000
-	// maxIndicators is for the text, in which some are not entries.
+	// maxIndicators bounds the indicators in the text, some of which are not entries.
 	maxIndicators = 4 * maxEntries
-	// maxPairs is for lists and mappings: CUE looks through all entries for each.
+	// maxPairs bounds pairs in lists and mappings: CUE searches all entries for each entry.
 	maxPairs = 1_000_000_000
-	// maxMergedPairs is for mappings with merge keys: CUE's reader unquotes all
-	// keys for each.
+	// maxMergedPairs bounds pairs in mappings with merge keys: CUE's reader unquotes all keys
+	// for each key.
 	maxMergedPairs = 20_000_000
 	// maxAliased bounds the values that CUE's reader writes out for aliases. The reader has no
 	// bound for merge keys, with which a short text can take a long way.
 	maxAliased = 50_000
-	// maxScanned is for lists and mappings in brackets that an alias writes: CUE's
-	// reader may look for the end of each in the whole file.
+	// maxScanned bounds lists and mappings in brackets that an alias writes: CUE's reader may
+	// search the whole file for the end of each.
 	maxScanned = 1 << 30
-	// maxLevels is for how deep all values are together: each has a path.
+	// maxLevels bounds the sum of the depths of all values, because each value has a path.
 	maxLevels = 50_000_000
-	// maxDigits is for a number, which takes the square of it.
+	// maxDigits bounds the digits of a number, because reading one takes quadratic time.
 	maxDigits = 1000
 )
 
-// check refuses files that CUE's reader or evaluator would take too long for,
-// or too much memory, and those that it cannot place.
+// check rejects files that would take CUE's reader or evaluator too much time or memory, and
+// files with values that CUE cannot locate.
 func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 	if d, bad := badBreak(name, data); bad {
 		return nil, &d
@@ -303,12 +303,11 @@ func badTag(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 		In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").Hinting(hint), true
 }
 
-// wholeNumber matches decimal integers, which are !!float where they need more than
-// 64 bits.
+// wholeNumber matches decimal integers. An integer of more than 64 bits is a !!float.
 var wholeNumber = lazyregexp.New(`^[-+]?[0-9][0-9_]*$`)
 
-// badNumber reports the first number that CUE's reader writes so that CUE cannot
-// read it: integers of more than 64 bits, infinity, and what is no number.
+// badNumber reports the first number that CUE's reader turns into invalid CUE: an integer of
+// more than 64 bits, infinity, or a value that is not a number.
 func badNumber(name string, doc *yaml.Node) (d diag.Diagnostic, found bool) {
 	value := func(n *yaml.Node) (float64, error) {
 		return strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
@@ -373,9 +372,9 @@ func isRespelt(key *yaml.Node) bool {
 	return false
 }
 
-// ambiguous matches plain scalars that Helm and kubectl, who read YAML 1.1, take
-// for booleans or other numbers, and CUE, which reads YAML 1.2, for strings
-// (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
+// ambiguous matches plain scalars with different types in YAML 1.1 and YAML 1.2. Helm and
+// kubectl read YAML 1.1, in which they are booleans or other numbers. CUE reads YAML 1.2, in
+// which they are strings (https://yaml.org/type/bool.html, https://yaml.org/type/int.html).
 var ambiguous = lazyregexp.New(
 	`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|[-+]?0[0-9_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lines are n lines of a format that has their number.
+// lines returns n lines of a format with the number of the line.
 func lines(n int, format string) string {
 	var b strings.Builder
 	for i := range n {
