@@ -30,7 +30,7 @@ type parameters struct {
 	} `json:"context"`
 }
 
-// fromCUE answers as CUE's server does.
+// fromCUE returns the answer of CUE's server.
 func (s *server) fromCUE(q *question) reply {
 	wait := s.cue.ask(q.method, q.raw, q.TextDocument.URI)
 	return func(ctx context.Context) (any, error) { return wait(ctx) }
@@ -54,13 +54,13 @@ func (s *server) completion(q *question) reply {
 	}
 }
 
-// merge adds the completions of CUE's server that are not among others yet.
+// merge adds the completions of CUE's server that items lacks.
 func merge(items []any, result any) []any {
 	var theirs struct {
 		Items []map[string]any `json:"items"`
 	}
 	raw, _ := result.(json.RawMessage)
-	_ = json.Unmarshal(raw, &theirs) // none, or none that can be read
+	_ = json.Unmarshal(raw, &theirs) // nil if the server has no answer
 	there := map[any]bool{}
 	for _, i := range items {
 		there[i.(map[string]any)["label"]] = true
@@ -87,7 +87,7 @@ func (s *server) hover(q *question) reply {
 	}
 }
 
-// definition answers where a name is declared.
+// definition answers a request for the declarations of a name.
 func (s *server) definition(q *question) reply {
 	if n, ok := s.at(q.inDocument); ok {
 		if places := n.Definition(n.path, n.offset); len(places) > 0 {
@@ -97,7 +97,7 @@ func (s *server) definition(q *question) reply {
 	return s.fromCUE(q)
 }
 
-// references answers where a name is used.
+// references answers a request for the uses of a name.
 func (s *server) references(q *question) reply {
 	if n, ok := s.at(q.inDocument); ok {
 		if places := n.References(n.path, n.offset, q.Context.IncludeDeclaration); len(places) > 0 {
@@ -107,7 +107,7 @@ func (s *server) references(q *question) reply {
 	return s.fromCUE(q)
 }
 
-// prepareRename answers which name it is that would be renamed.
+// prepareRename answers a request for the name that a renaming would change.
 func (s *server) prepareRename(q *question) reply {
 	if n, ok := s.at(q.inDocument); ok {
 		if at, can := n.Renamable(n.path, n.offset); can {
@@ -178,9 +178,9 @@ func (s *server) codeAction(q *question) reply {
 		result, err := wait(ctx)
 		raw, _ := result.(json.RawMessage)
 		var theirs []json.RawMessage
-		_ = json.Unmarshal(raw, &theirs) // none, or none that can be read
+		_ = json.Unmarshal(raw, &theirs) // nil if the server has no answer
 		for _, a := range theirs {
-			if bytes.Contains(a, []byte(`"newText"`)) { // there is something to do
+			if bytes.Contains(a, []byte(`"newText"`)) { // the action has an effect
 				actions = append(actions, a)
 			}
 		}
@@ -197,8 +197,8 @@ func (s *server) codeLens(q *question) reply {
 	return now(n.lenses())
 }
 
-// formatting formats the text of a document as `cue fmt` does. One that does not parse stays
-// as it is: its errors are shown already.
+// formatting formats the text of a document as `cue fmt` does. It does not change a document
+// that does not parse, whose errors are already shown.
 func (s *server) formatting(q *question) reply {
 	s.mu.Lock()
 	d := s.documents.at(q.TextDocument.URI)

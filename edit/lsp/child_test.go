@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/edit/lsp"
 )
 
-// fakeEnv is the variable of a process that stands for CUE's language server: a file in which it
-// counts how often one was started.
+// fakeEnv is the environment variable of a process that acts as CUE's language server. Its
+// value is a file in which the process counts the starts.
 const fakeEnv = "KALYPSO_TEST_CUE"
 
 func TestMain(m *testing.M) {
@@ -79,7 +79,7 @@ type aboutDocument struct {
 	ID jsonrpc2.ID `json:"id"`
 }
 
-// Handle takes messages in their order.
+// Handle handles messages in their order.
 func (s *fakeServer) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
 	var p aboutDocument
 	if r.Params != nil {
@@ -119,8 +119,8 @@ func (s *fakeServer) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc
 	}
 }
 
-// serve starts the language server with the fake one as its child, and returns the editor's end
-// of the connection to it, with a.cue, end.cue and hang.cue open.
+// serve starts the language server with the fake one as its child. It returns the editor's end
+// of the connection, with a.cue, end.cue and hang.cue open.
 func serve(t *testing.T) *session {
 	t.Helper()
 	dir := t.TempDir()
@@ -207,7 +207,7 @@ func (s *session) symbol(name string) string {
 	return symbols[0].Name
 }
 
-// until asks for the symbol of a.cue until it is the one that is wanted.
+// until requests the symbol of a.cue until it is the wanted one.
 func (s *session) until(want string) {
 	s.Helper()
 	for got := ""; got != want; got = s.symbol("a.cue") {
@@ -217,7 +217,7 @@ func (s *session) until(want string) {
 	}
 }
 
-// A server that ends is started again, and sees what is open.
+// TestRestart checks that a server that ends is started again, and gets the open documents.
 func TestRestart(t *testing.T) {
 	s := serve(t)
 	s.until("start 1, open a.cue end.cue hang.cue, asked 0, cancelled 0")
@@ -227,7 +227,8 @@ func TestRestart(t *testing.T) {
 	s.until("start 2, open a.cue end.cue hang.cue, asked 0, cancelled 0")
 }
 
-// A request that the editor cancels is answered at once, and cancelled in the child as well.
+// TestCancel checks that a request that the editor cancels is answered at once, and also
+// cancelled in the child.
 func TestCancel(t *testing.T) {
 	s := serve(t)
 	id := jsonrpc2.ID{Num: 1 << 20}

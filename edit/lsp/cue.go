@@ -14,7 +14,8 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// maxStarts is how often CUE's server is started: one that ends again and again is left alone.
+// maxStarts is the maximal number of starts of CUE's server. If it ends again and again, cue
+// gives up.
 const maxStarts = 5
 
 // cue is CUE's server, in whichever process. When a process ends, cue starts another one, and
@@ -23,10 +24,10 @@ const maxStarts = 5
 type cue struct {
 	options Options
 	editor  *jsonrpc2.Conn
-	publish func(publishDiagnostics) // called for one after the other
+	publish func(publishDiagnostics) // calls are sequential
 
 	mu         sync.Mutex
-	initialize json.RawMessage // parameters
+	initialize json.RawMessage // the editor's parameters
 	folders    []workspaceFolder
 	documents  documents
 	now        *child // nil if no process runs
@@ -35,7 +36,7 @@ type cue struct {
 	closed     bool
 }
 
-// start starts the first process, for an editor that has sent the parameters of initialize.
+// start starts the first process. params are the editor's parameters of initialize.
 func (c *cue) start(params json.RawMessage, folders []workspaceFolder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *cue) idLocked() uint64 {
 // for progress, settings and watched files, which this process handles for the server.
 func (c *cue) initializeParams() json.RawMessage {
 	var params map[string]any
-	_ = json.Unmarshal(c.initialize, &params) // it was read before
+	_ = json.Unmarshal(c.initialize, &params) // it was decoded before
 	capabilities, _ := params["capabilities"].(map[string]any)
 	if capabilities == nil {
 		capabilities = map[string]any{}
@@ -111,13 +112,13 @@ func (c *cue) initializeParams() json.RawMessage {
 	}
 	if t, ok := capabilities["textDocument"].(map[string]any); ok {
 		if a, ok := t["codeAction"].(map[string]any); ok {
-			delete(a, "resolveSupport") // edits come at once
+			delete(a, "resolveSupport") // edits are in the answer
 		}
 	}
 	params["capabilities"] = capabilities
 	params["processId"] = os.Getpid()
 	params["workspaceFolders"] = c.folders
-	params["initializationOptions"] = map[string]any{"diagnosticsDelay": "50ms"} // it is waited here for all together
+	params["initializationOptions"] = map[string]any{"diagnosticsDelay": "50ms"} // this server waits
 	out, _ := json.Marshal(params)
 	return out
 }
@@ -152,7 +153,7 @@ func (c *cue) notifyLocked(method string, params json.RawMessage) {
 	}
 }
 
-// open makes the server see a document, new or changed.
+// open sends a new or changed document to the server.
 func (c *cue) open(d *document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +172,7 @@ func openMessage(d *document) message {
 	return message{ctx: context.Background(), method: "textDocument/didOpen", params: params}
 }
 
-// shut makes the server forget a document.
+// shut closes a document in the server.
 func (c *cue) shut(uri string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +181,7 @@ func (c *cue) shut(uri string) {
 	c.notifyLocked("textDocument/didClose", params)
 }
 
-// changeFolders makes the server see other folders of the workspace.
+// changeFolders tells the server about changed folders of the workspace.
 func (c *cue) changeFolders(folders []workspaceFolder, params json.RawMessage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +210,7 @@ func (c *cue) ask(method string, params json.RawMessage, uri string) func(contex
 			return nil, request.Err()
 		case a := <-done:
 			if a.err != nil {
-				return null, nil // it has ended, or has no answer
+				return null, nil // the process has ended, or has no answer
 			}
 			return toEditor(ds, a.result, uri)
 		}
@@ -237,7 +238,7 @@ type child struct {
 	done  chan struct{} // closed once the process has ended
 }
 
-// message is a request, or a notification where answer is nil.
+// message is a request, or a notification if answer is nil.
 type message struct {
 	ctx    context.Context
 	id     uint64
@@ -251,13 +252,13 @@ type answer struct {
 	err    error
 }
 
-// waiting is how many messages may wait for the server. One that has not taken that many
-// does not answer any more.
+// waiting is the maximal number of messages that may wait for the server. If the queue is full,
+// the server has stopped answering.
 const waiting = 4096
 
 var errEnded = errors.New("CUE's language server has ended")
 
-// startChild starts a server, which first gets the messages given. handle gets what it sends.
+// startChild starts a server, and first sends it the given messages. handle gets its messages.
 func startChild(cmd *exec.Cmd, first []message, handle jsonrpc2.Handler) (*child, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -290,12 +291,12 @@ func (c *child) send(m message) {
 	select {
 	case c.queue <- m:
 	default:
-		c.stop() // it takes nothing any more
+		c.stop() // it no longer accepts messages
 		m.reply(answer{err: errEnded})
 	}
 	select {
 	case <-c.done:
-		c.refuse() // deliver may have refused what was queued before
+		c.refuse() // deliver may have refused earlier messages
 	default:
 	}
 }
@@ -306,10 +307,10 @@ func (m message) reply(a answer) {
 	}
 }
 
-// stop ends the process, and with it all requests.
+// stop ends the process, and thereby all requests.
 func (c *child) stop() { _ = c.conn.Close() }
 
-// deliver sends what is queued, until the process ends.
+// deliver sends the queued messages until the process ends.
 func (c *child) deliver() {
 	for {
 		select {
@@ -336,7 +337,7 @@ func (c *child) refuse() {
 
 func (c *child) give(m message) {
 	if m.answer == nil {
-		_ = c.conn.Notify(m.ctx, m.method, m.params) // an error is the process's end
+		_ = c.conn.Notify(m.ctx, m.method, m.params) // an error means that the process has ended
 		return
 	}
 	if m.ctx.Err() != nil {
@@ -358,13 +359,13 @@ func (c *child) give(m message) {
 		m.reply(answer{result, err})
 	}
 	if m.method == "initialize" {
-		wait() // nothing else may come before its answer
+		wait() // no other message may come before its answer
 		return
 	}
 	go wait()
 }
 
-// streamOf returns the stream of messages that two pipes carry.
+// streamOf returns the stream of messages in two pipes.
 func streamOf(in io.ReadCloser, out io.WriteCloser) jsonrpc2.ObjectStream {
 	return jsonrpc2.NewBufferedStream(pipes{in, out}, jsonrpc2.VSCodeObjectCodec{})
 }
@@ -379,7 +380,7 @@ func (p pipes) Write(b []byte) (int, error) { return p.out.Write(b) }
 
 func (p pipes) Close() error { return errors.Join(p.out.Close(), p.ReadCloser.Close()) }
 
-// silent logs nothing: what fails on a connection is seen by its end.
+// silent logs nothing, because the end of a connection shows its errors.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

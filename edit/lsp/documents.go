@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/edit/shown"
 )
 
-// document is a file that is open in the editor. It does not change.
+// document is an open file in the editor. It is immutable.
 type document struct {
 	uri     string
 	version int
@@ -21,7 +21,7 @@ type document struct {
 	there   text        // the same text, with its lines
 }
 
-// newDocument returns a document of a platform, or of something else.
+// newDocument returns a document of a platform, or of another module.
 func newDocument(uri string, version int, t text, ofPlatform bool) *document {
 	d := &document{uri: uri, version: version, text: t, shown: shown.Plain(t.string), there: t}
 	if ofPlatform {
@@ -35,7 +35,7 @@ func newDocument(uri string, version int, t text, ofPlatform bool) *document {
 // made.
 type documents map[string]*document
 
-// at returns the document of a URI, or nil.
+// at returns the document with a URI, or nil.
 func (ds documents) at(uri string) *document { return ds[canonical(uri)] }
 
 func (ds documents) with(d *document) documents {
@@ -53,7 +53,7 @@ func (ds documents) without(uri string) documents {
 	return out
 }
 
-// text is a text with where its lines begin. It does not change.
+// text is a text with the offsets of its lines. It is immutable.
 type text struct {
 	string
 	lines []int // offsets
@@ -69,7 +69,7 @@ func newText(s string) text {
 	return text{s, lines}
 }
 
-// line returns a line with its end.
+// line returns a line, including its line break.
 func (t text) line(n int) string {
 	if n+1 < len(t.lines) {
 		return t.string[t.lines[n]:t.lines[n+1]]
@@ -77,8 +77,8 @@ func (t text) line(n int) string {
 	return t.string[t.lines[n]:]
 }
 
-// offset returns the offset of a position. One beyond the end of its line, or of the text, is
-// that end, as the protocol has it.
+// offset returns the offset of a position. For a position beyond the end of its line or of the
+// text, it returns that end, as the protocol requires.
 func (t text) offset(p position) int {
 	if p.Line < 0 {
 		return 0
@@ -96,7 +96,7 @@ func (t text) offset(p position) int {
 	return t.lines[p.Line] + i
 }
 
-// position returns where an offset is.
+// position returns the position of an offset.
 func (t text) position(offset int) position {
 	offset = min(max(offset, 0), len(t.string))
 	line := sort.SearchInts(t.lines, offset+1) - 1
@@ -109,8 +109,8 @@ func (t text) position(offset int) position {
 
 func (t text) span(start, end int) span { return span{t.position(start), t.position(end)} }
 
-// wordEnd returns the end of the word or the string that begins at an offset; of anything else,
-// of its first character.
+// wordEnd returns the end of the word or the string that begins at an offset. For other text,
+// it returns the end of the first character.
 func (t text) wordEnd(offset int) int {
 	rest := t.line(t.position(offset).Line)
 	rest = rest[min(offset-t.lines[t.position(offset).Line], len(rest)):]
@@ -132,7 +132,7 @@ func (t text) wordEnd(offset int) int {
 	return offset + end
 }
 
-// unitsOf returns how many UTF-16 code units a character takes.
+// unitsOf returns the number of UTF-16 code units of a character.
 func unitsOf(r rune) int {
 	if r > 0xFFFF {
 		return 2
@@ -150,14 +150,14 @@ func (t text) change(c change) text {
 }
 
 // translation rewrites the positions in the parameters of requests to CUE's server, and in its
-// answers: the server sees another text of the documents. It goes through any JSON, so that
-// it needs to know of the protocol only what names a file and what is a place in one.
+// answers, because the server sees a different text of the documents. It rewrites any JSON, so
+// that it only needs to know the protocol's names of files and places.
 type translation struct {
 	documents documents
 	toServer  bool
 }
 
-// toServer returns parameters as CUE's server needs them.
+// toServer returns parameters in the form for CUE's server.
 func toServer(ds documents, params json.RawMessage) (json.RawMessage, error) {
 	out, _, err := translation{ds, true}.raw(params, "")
 	return out, err
@@ -230,13 +230,13 @@ func (t translation) object(o map[string]any, uri string) (any, bool) {
 		switch {
 		case ok && key == "range" && o["newText"] != nil:
 			ok = t.exact(v, uri)
-		case key == "edits" || key == "documentChanges": // all of them, or none
+		case key == "edits" || key == "documentChanges": // either all of them or none
 			ok = size(translated) == size(v)
 		}
 		switch {
 		case ok:
 			out[key] = translated
-		case key == "range" && o["contents"] != nil: // of a hover, which is true without
+		case key == "range" && o["contents"] != nil: // of a hover, which is valid without a range
 			delete(out, key)
 		default:
 			return nil, false
@@ -264,7 +264,8 @@ func size(v any) int {
 	return len(list)
 }
 
-// changes are edits by the URIs of their documents; false if not all of them are possible.
+// changes returns edits by the URIs of their documents. It returns false if some edits are
+// impossible.
 func (t translation) changes(changes map[string]any) (map[string]any, bool) {
 	out := map[string]any{}
 	for uri, edits := range changes {
@@ -302,7 +303,7 @@ func (t translation) exact(v any, uri string) bool {
 	return ok
 }
 
-// uriIn returns the URI of the document that an object is about.
+// uriIn returns the URI of the document of an object, or otherwise if it names none.
 func uriIn(o map[string]any, otherwise string) string {
 	if uri, ok := o["uri"].(string); ok {
 		return uri

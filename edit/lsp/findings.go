@@ -18,9 +18,9 @@ import (
 
 // found are the findings about a file, by their source.
 type found struct {
-	syntax  []diagnostic // the text does not parse
-	cue     []diagnostic // CUE's server
-	kalypso []diagnostic // the last compilation of the platform
+	syntax  []diagnostic // syntax errors of the text
+	cue     []diagnostic // findings of CUE's server
+	kalypso []diagnostic // findings of the platform's last compilation
 }
 
 // findings are the findings about files, by their canonical URIs.
@@ -59,13 +59,13 @@ func (f *found) all() []diagnostic {
 	return out
 }
 
-// publishLocked tells the editor what is wrong with a file.
+// publishLocked sends the findings about a file to the editor.
 func (s *server) publishLocked(uri string) {
 	p := publishDiagnostics{URI: uri, Diagnostics: append([]diagnostic{}, s.findings.of(uri).all()...)}
 	if d := s.documents.at(uri); d != nil {
 		p.URI, p.Version = d.uri, &d.version
 	}
-	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p) // else the editor is gone
+	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p) // or the editor is gone
 }
 
 func syntaxErrors(t text) (out []diagnostic) {
@@ -123,10 +123,10 @@ func (s *server) foundLocked(p *platform, ds []diag.Diagnostic) {
 	}
 }
 
-// nowhere is the file that is shown what has no position.
+// nowhere is the file for diagnostics without a position.
 const nowhere = "cue.mod/module.cue"
 
-// firstFile returns the file that a diagnostic is shown in.
+// firstFile returns the file in which a diagnostic is shown.
 func firstFile(d diag.Diagnostic) string {
 	for _, s := range d.Sites {
 		if !s.Position.IsZero() {
@@ -136,7 +136,7 @@ func firstFile(d diag.Diagnostic) string {
 	return nowhere
 }
 
-// sources are the texts of a platform's files: those that are open, and else those on disk.
+// sources are the texts of a platform's files: open documents, and otherwise the files on disk.
 type sources struct {
 	root      string
 	documents documents
@@ -161,7 +161,7 @@ func (s sources) text(uri string) text {
 	return s.read[uri]
 }
 
-// location returns where a position is: the word that begins there.
+// location returns the location of a position: the word that begins there.
 func (s sources) location(p model.Position) location {
 	uri := s.uri(p.File)
 	t := s.text(uri)
@@ -173,7 +173,7 @@ func (s sources) location(p model.Position) location {
 // manual is the page with a heading for each code.
 const manual = "https://github.com/kalypso-io/kalypso/blob/main/docs/diagnostics.md#"
 
-// diagnostic returns a diagnostic as editors have it.
+// diagnostic returns a diagnostic in the form of the protocol.
 func (s sources) diagnostic(d diag.Diagnostic) diagnostic {
 	out := diagnostic{Severity: severityError, Code: string(d.Code), Source: "kalypso", Message: messageOf(d)}
 	if d.Severity == diag.Warning {
@@ -221,7 +221,7 @@ func messageOf(d diag.Diagnostic) string {
 	return text
 }
 
-// anchor returns the fragment that forges give a heading.
+// anchor returns the fragment that forges use for a heading.
 func anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {

@@ -10,7 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// A diagnostic about a pipe that nobody writes to does not keep the server waiting.
+// TestLocationOfPipe checks that a diagnostic about a pipe without a writer does not block the
+// server.
 func TestLocationOfPipe(t *testing.T) {
 	root := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(root, "x.cue"), 0o600); err != nil {

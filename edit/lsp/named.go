@@ -21,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// named is a place in a document of a platform, with the names of the platform as they are
-// now. The zero value is nowhere.
+// named is a place in a document of a platform, with the current names of the platform. The
+// zero value is nowhere.
 type named struct {
 	*names.Index
 	path    string
@@ -32,7 +32,7 @@ type named struct {
 	results *results // of the last compilation; nil before the first one
 }
 
-// at returns the place that a request is about; false outside of platforms.
+// at returns the place of a request. It returns false outside of platforms.
 func (s *server) at(p inDocument) (n named, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *server) sourcesLocked(p *platform) sources {
 	return sources{p.root, s.documents, map[string]text{}}
 }
 
-// overlayLocked is the text of the platform's documents that are open.
+// overlayLocked returns the texts of the platform's open documents.
 func (s *server) overlayLocked(p *platform) source.Overlay {
 	over := source.Overlay{}
 	for _, d := range s.documents {
@@ -92,7 +92,7 @@ func (s *server) indexLocked(p *platform) *names.Index {
 	return p.index
 }
 
-// place returns where something is.
+// place returns a place as a location.
 func (n named) place(p names.Place) location {
 	uri := n.files.uri(p.Path)
 	return location{uri, n.files.text(uri).span(p.Start, p.End)}
@@ -106,7 +106,7 @@ func (n named) places(ps []names.Place) []location {
 	return out
 }
 
-// edit returns edits as an editor makes them.
+// edit returns edits in the form of the protocol.
 func (n named) edit(edits []names.Edit) map[string]any {
 	changes := map[string][]textEdit{}
 	for _, e := range edits {
@@ -116,7 +116,7 @@ func (n named) edit(edits []names.Edit) map[string]any {
 	return map[string]any{"changes": changes}
 }
 
-// kinds are the protocol's numbers of kinds of completions: a field, an enum's member, a
+// kinds maps kinds of completions to the protocol's numbers: a field, an enum's member, a
 // reference, a property, a value.
 var kinds = map[names.Kind]int{names.OfField: 5, names.OfEnum: 20, names.OfName: 18,
 	names.OfLabel: 10, names.OfValue: 12, names.OfKey: 10}
@@ -161,8 +161,8 @@ func (n named) hover(ctx context.Context) (any, bool) {
 	}, true
 }
 
-// lenses returns the lines above the entities of the file, as they were when the platform was
-// compiled.
+// lenses returns the lenses above the entities of the file, as of the platform's last
+// compilation.
 func (n named) lenses() []any {
 	out := []any{}
 	if n.results == nil {
@@ -178,7 +178,7 @@ func (n named) lenses() []any {
 	return out
 }
 
-// fixes returns the changes that may mend what was found in the range of a request.
+// fixes returns the changes that may fix findings in the range of a request.
 func (n named) fixes(within span) (out []any) {
 	if n.results == nil {
 		return nil
@@ -205,14 +205,14 @@ func (n named) fixes(within span) (out []any) {
 // the editor may have no end. The process stays, and answers questions that need the build,
 // until there is a newer process.
 
-// compiled is the first line that such a process prints.
+// compiled is the first line of such a process's output.
 type compiled struct {
 	Diagnostics []diag.Diagnostic
 	Lenses      map[string][]names.Lens // by the paths of files
 }
 
-// hoverQuestion asks for the hover at an offset of a file. The answer is a line with a hover, or
-// null.
+// hoverQuestion is the question for the hover at an offset of a file. The answer is a line with
+// a hover, or null.
 type hoverQuestion struct {
 	Path   string
 	Offset int
@@ -236,7 +236,7 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build,
 	for {
 		var q hoverQuestion
 		if err := dec.Decode(&q); err != nil {
-			return nil // the server has gone, or has a newer build
+			return nil // the server has ended, or has a newer build
 		}
 		var answer *names.Hover
 		if h, ok := x.Hover(ctx, q.Path, q.Offset, r); ok {
@@ -248,14 +248,14 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build,
 	}
 }
 
-// filesOf returns the CUE files of the platform at root: those beside cue.mod, and those of
+// filesOf returns the CUE files of the platform at root: files beside cue.mod, and files of
 // environments.
 func filesOf(root string, over source.Overlay) []names.File {
 	files := source.NewFiles(root, over)
 	var out []names.File
 	var read func(dir string)
 	read = func(dir string) {
-		entries, _ := files.ReadDir(dir) // one that cannot be read has no names
+		entries, _ := files.ReadDir(dir) // an unreadable folder has no names
 		for _, e := range entries {
 			name := path.Join(dir, e.Name())
 			switch {
@@ -276,26 +276,26 @@ func filesOf(root string, over source.Overlay) []names.File {
 // results are the results of a compilation, with its process.
 type results struct {
 	compiled
-	texts map[string]string // of all files, as they were compiled
+	texts map[string]string // of all files at the time of the compilation
 
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
 	close func() error
-	mu    sync.Mutex // one question after the other
+	mu    sync.Mutex // allows one question at a time
 }
 
-// compileApart compiles a platform, with text over its files, in the process that a command
-// is: its last argument is a file with the overlay. It is killed when ctx ends before it has
-// printed its first line.
+// compileApart compiles a platform, with text over its files, in the process of a command. The
+// last argument of the command is a file with the overlay. compileApart kills the process if
+// ctx ends before it has printed its first line.
 func compileApart(ctx context.Context, start func(root, overlay string) (*exec.Cmd, error),
 	root string, over source.Overlay) (_ *results, err error) {
 	dir, remove, err := scratch.Dir("lsp")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, remove()) }() // it was read
-	// Not on standard input: a process that begins again reads it again.
+	defer func() { err = errors.Join(err, remove()) }() // the process has read it
+	// The overlay is not on standard input, because a restarted process must read it again.
 	file := filepath.Join(dir, "overlay.json")
 	text, err := json.Marshal(over)
 	if err == nil {
@@ -341,7 +341,7 @@ func compileApart(ctx context.Context, start func(root, overlay string) (*exec.C
 	return r, nil
 }
 
-// hover asks the process. It has ended where a question is given up.
+// hover sends a question to the process. If ctx ends before the answer, it ends the process.
 func (r *results) hover(ctx context.Context, q hoverQuestion) (h names.Hover, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

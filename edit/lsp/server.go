@@ -24,23 +24,23 @@ import (
 
 // Options are the commands and settings of a server.
 type Options struct {
-	// CUE returns the command of a process that is CUE's language server on its standard
-	// input and output, which is not started yet.
+	// CUE returns the command of a process that runs CUE's language server on its standard
+	// input and output. The command has not been started.
 	CUE func() (*exec.Cmd, error)
-	// Compile returns the command of a process, which is not started yet, that compiles the
-	// platform at a root, with the overlay in a file as JSON, and calls Answer.
+	// Compile returns the command of a process that compiles the platform at a root, and calls
+	// Answer. overlay is a file with the overlay as JSON. The command has not been started.
 	Compile func(root, overlay string) (*exec.Cmd, error)
-	// Delay is how long nothing must have changed before a platform is compiled.
+	// Delay is the time without changes after which a platform is compiled.
 	Delay time.Duration
 	// Version is the version of kalypso.
 	Version string
 }
 
-// ErrNoShutdown says that the editor has gone without the request shutdown.
+// ErrNoShutdown reports that the editor has ended the connection without the request shutdown.
 var ErrNoShutdown = errors.New("the editor has ended the connection without the request shutdown")
 
-// Serve serves an editor on two streams, until it says exit, or the streams or ctx end.
-// Everything that was started has ended then.
+// Serve serves an editor on two streams. It returns after the editor sends exit, or when the
+// streams or ctx end. It first ends everything that it has started.
 func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options) error {
 	s := &server{options: o, findings: findings{}, platforms: map[string]*platform{},
 		running: map[jsonrpc2.ID]context.CancelFunc{}}
@@ -61,7 +61,7 @@ func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options)
 	return nil
 }
 
-// opening is a handler of messages that waits until it can handle the first.
+// opening is a handler of messages that waits until the server is ready.
 type opening struct {
 	ready <-chan struct{}
 	then  jsonrpc2.Handler
@@ -73,7 +73,7 @@ func (o *opening) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.R
 	o.then.Handle(ctx, conn, r)
 }
 
-// stage is how far the conversation with the editor is.
+// stage is the stage of the conversation with the editor.
 type stage int
 
 const (
@@ -83,8 +83,8 @@ const (
 	ended
 )
 
-// server serves one editor. Messages are taken one after the other, and requests answered
-// beside each other: what a request is about is decided when it is taken.
+// server serves one editor. It takes messages one after the other, and answers requests
+// concurrently. It determines the subject of a request when it takes the request.
 type server struct {
 	options Options
 	editor  *jsonrpc2.Conn
@@ -105,12 +105,12 @@ type server struct {
 // reply computes the answer to a request, in a goroutine of its own.
 type reply func(context.Context) (any, error)
 
-// now is a reply that is known already.
+// now returns a reply with a known result.
 func now(result any) reply {
 	return func(context.Context) (any, error) { return result, nil }
 }
 
-// Errors of the protocol.
+// The errors of the protocol.
 var (
 	errNotInitialized = &jsonrpc2.Error{Code: -32002, Message: "the first request is initialize"}
 	errShutDown       = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the server is shut down"}
@@ -131,7 +131,7 @@ var requests = map[string]func(*server, *question) reply{
 	"textDocument/formatting":     (*server).formatting,
 }
 
-// notifications handle the notifications of an editor.
+// notifications are the handlers of an editor's notifications.
 var notifications = map[string]func(s *server, params json.RawMessage) error{
 	"initialized":                         notification((*server).initialized),
 	"$/cancelRequest":                     notification((*server).cancel),
@@ -143,8 +143,8 @@ var notifications = map[string]func(s *server, params json.RawMessage) error{
 	"workspace/didChangeWorkspaceFolders": notification((*server).didChangeWorkspaceFolders),
 }
 
-// notification returns a handler of parameters that are not read yet. handle has the lock of
-// the server.
+// notification returns a handler that decodes the parameters and calls handle with the server's
+// lock.
 func notification[P any](handle func(*server, P, json.RawMessage)) func(*server, json.RawMessage) error {
 	return func(s *server, params json.RawMessage) error {
 		var p P
@@ -158,7 +158,7 @@ func notification[P any](handle func(*server, P, json.RawMessage)) func(*server,
 	}
 }
 
-// Handle takes a message of the editor.
+// Handle handles a message of the editor.
 func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
 	params := json.RawMessage("null")
 	if r.Params != nil {
@@ -182,7 +182,7 @@ func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Re
 	}
 }
 
-// take decides what answers a request.
+// take returns the reply for a request.
 func (s *server) take(method string, params json.RawMessage) reply {
 	failing := func(err error) reply {
 		return func(context.Context) (any, error) { return nil, err }
@@ -219,7 +219,7 @@ func (s *server) take(method string, params json.RawMessage) reply {
 	return request(s, q)
 }
 
-// answer sends a reply once it is known.
+// answer sends the result of a reply when it is known.
 func (s *server) answer(ctx context.Context, id jsonrpc2.ID, r reply) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -243,12 +243,11 @@ func (s *server) answer(ctx context.Context, id jsonrpc2.ID, r reply) {
 		} else if err != nil {
 			response.Error = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: err.Error()}
 		}
-		_ = s.editor.SendResponse(context.Background(), response) // else the editor is gone
+		_ = s.editor.SendResponse(context.Background(), response) // an error means that the editor is gone
 	}()
 }
 
-// safely makes an error of a panic: the documents are in order, and other requests have
-// answers.
+// safely turns a panic into an error: the documents are intact, and other requests get answers.
 func (r reply) safely(ctx context.Context) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,7 +257,7 @@ func (r reply) safely(ctx context.Context) (result any, err error) {
 	return r(ctx)
 }
 
-// cancel ends a request.
+// cancel cancels a request.
 func (s *server) cancel(p cancelParams, _ json.RawMessage) {
 	if cancel := s.running[p.ID]; cancel != nil {
 		cancel()
@@ -271,10 +270,11 @@ func (s *server) say(text string) {
 		map[string]any{"type": severityWarning, "message": text})
 }
 
-// These are what is used of the types of the Language Server Protocol 3.17
+// The following types are parts of the Language Server Protocol 3.17 that the server uses
 // (https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/).
 
-// position is a place in a text. Both count from 0; characters are UTF-16 code units.
+// position is a place in a text. Lines and characters count from 0; characters are UTF-16 code
+// units.
 type position struct {
 	Line      int `json:"line"`
 	Character int `json:"character"`
@@ -380,7 +380,7 @@ type workspaceFolder struct {
 // uriOf returns the URI of a file by its absolute path.
 func uriOf(file string) string {
 	file = filepath.ToSlash(file)
-	if !strings.HasPrefix(file, "/") { // a drive of Windows
+	if !strings.HasPrefix(file, "/") { // on a drive of Windows
 		file = "/" + file
 	}
 	return (&url.URL{Scheme: "file", Path: file}).String()

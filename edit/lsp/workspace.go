@@ -82,7 +82,7 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 	}, nil
 }
 
-// watched are the files whose changes by other programs matter.
+// watched are the patterns of files whose changes by other programs matter.
 var watched = []string{"**/*.cue", "**/kalypso.lock", "**/*.{json,yaml,yml}"}
 
 // initialized asks the editor to report files that other programs change. It starts the
@@ -93,7 +93,7 @@ func (s *server) initialized(struct{}, json.RawMessage) {
 		for _, pattern := range watched {
 			watchers = append(watchers, map[string]any{"globPattern": pattern})
 		}
-		go func() { // its answer says nothing
+		go func() { // the answer has no content
 			_ = s.editor.Call(context.Background(), "client/registerCapability",
 				map[string]any{"registrations": []any{map[string]any{
 					"id": "files", "method": "workspace/didChangeWatchedFiles",
@@ -147,13 +147,13 @@ func (s *server) didChange(p didChange, _ json.RawMessage) {
 	s.setLocked(d.uri, p.TextDocument.Version, t)
 }
 
-// setLocked gives a document a text.
+// setLocked sets the text of a document.
 func (s *server) setLocked(uri string, version int, t text) {
 	p := s.platformOfLocked(filepath.Dir(fileOf(uri)))
 	d := newDocument(uri, version, t, p != nil)
 	s.documents = s.documents.with(d)
 	s.cue.open(d)
-	// Tell of the syntax errors of a document.
+	// Publish the syntax errors of a document.
 	f := s.findings.of(d.uri)
 	before := len(f.syntax)
 	f.syntax = syntaxErrors(d.text)
@@ -167,7 +167,7 @@ func (s *server) setLocked(uri string, version int, t text) {
 
 func (s *server) didSave(params json.RawMessage) error {
 	s.cue.notify("textDocument/didSave", params)
-	return nil // the text that was saved has been compiled
+	return nil // the saved text has already been compiled
 }
 
 func (s *server) didClose(p inDocument, _ json.RawMessage) {
@@ -181,24 +181,24 @@ func (s *server) didClose(p inDocument, _ json.RawMessage) {
 	s.publishLocked(uri)
 	if p := s.platformOfLocked(filepath.Dir(fileOf(uri))); p != nil {
 		p.disk = nil
-		s.scheduleLocked(p) // the text of the file holds again
+		s.scheduleLocked(p) // the text of the file applies again
 	}
 }
 
-// platform is a module with the schema, in which a document is open, or which a folder of
-// the workspace is in.
+// platform is a module with the schema. A document in it is open, or a folder of the workspace
+// is in it.
 type platform struct {
-	root  string          // as the editor names it
-	found map[string]bool // the URIs of files in which the last compilation found something
+	root  string          // in the editor's spelling
+	found map[string]bool // the URIs of files with findings of the last compilation
 
 	results *results // of the last compilation; nil before the first one
 	version int      // of the current files
 	timer   *time.Timer
 	cancel  context.CancelFunc // of the compilation under way; nil if none runs
 
-	disk    []names.File // nil if they have to be read
+	disk    []names.File // nil if they must be read
 	index   *names.Index
-	indexed int // the version that the index is of
+	indexed int // the version of the index
 }
 
 // platformOfLocked returns the platform that a folder is in. It returns nil if the folder is
@@ -210,7 +210,7 @@ func (s *server) platformOfLocked(dir string) *platform {
 	}
 	if s.platforms[root] == nil {
 		if cuemodule.Unpinned(root, nil) {
-			return nil // some other module of CUE
+			return nil // a different module of CUE
 		}
 		s.platforms[root] = &platform{root: root, found: map[string]bool{}}
 	}
@@ -266,7 +266,7 @@ func (s *server) scheduleLocked(p *platform) {
 }
 
 // compile compiles a platform, unless it has changed since. While a document does not parse,
-// the last result is kept: most of it would be missing.
+// compile keeps the last result, because most of the new one would be missing.
 func (s *server) compile(p *platform, version int) {
 	s.mu.Lock()
 	parses := true
@@ -302,12 +302,12 @@ func (s *server) compile(p *platform, version int) {
 	p.results = r
 	s.foundLocked(p, r.Diagnostics)
 	if s.refreshes {
-		// its answer says nothing
+		// The answer has no content.
 		go func() { _ = s.editor.Call(context.Background(), "workspace/codeLens/refresh", nil, nil) }()
 	}
 }
 
-// stopCompiling ends what is compiled, and waits for it.
+// stopCompiling ends all compilations, and waits for their end.
 func (s *server) stopCompiling() {
 	s.mu.Lock()
 	for _, p := range s.platforms {

@@ -62,8 +62,8 @@ configs: common: {
 configs: west: {match: region: "west", values: size: 3}
 `
 
-// platformOf returns the files of the test's platform, some of them replaced, in a folder, and
-// what they compile to.
+// platformOf writes the files of the test's platform, some of them replaced, to a folder. It
+// returns the files and the build.
 func platformOf(t *testing.T, replaced map[string]string) ([]names.File, *compiler.Build) {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestFixes(t *testing.T) {
 	for _, c := range []struct {
 		name, file, text string
 		code             diag.Code
-		title, want      string // want is the file afterwards
+		title, want      string // want is the resulting file
 	}{
 		{"a field", "more.cue", "package platform\n\nclusterTypes: drone: lables: a: \"b\"\n",
 			diag.UnknownField, "Change lables to labels", "package platform\n\nclusterTypes: drone: labels: a: \"b\"\n"},
@@ -150,7 +150,7 @@ func TestFixes(t *testing.T) {
 	}
 }
 
-// apply returns the files that edits change.
+// apply returns the files that edits change, with their new texts.
 func apply(t *testing.T, files []names.File, edits []names.Edit) source.Overlay {
 	t.Helper()
 	out := source.Overlay{}
@@ -165,7 +165,7 @@ func apply(t *testing.T, files []names.File, edits []names.Edit) source.Overlay 
 	return out
 }
 
-// TestRenamed renames each entity of the platform and compiles it: what depends on the old
+// TestRenamed renames each entity of the platform and compiles it. A remaining use of the old
 // name would be an error.
 func TestRenamed(t *testing.T) {
 	files, b := platformOf(t, nil)

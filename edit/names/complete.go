@@ -24,7 +24,7 @@ const (
 	OfKey   Kind = "key"   // a value that a contract or another config has
 )
 
-// Completion is something that can be written at a place.
+// Completion is a possible text at a place.
 type Completion struct {
 	Label         string
 	Kind          Kind
@@ -35,7 +35,7 @@ type Completion struct {
 	Text  string
 }
 
-// cursor stands where somebody is about to write.
+// cursor marks the place of the next text.
 const cursor = "_kalypso_cursor_"
 
 // Complete returns the possible texts at an offset, sorted. It ignores the existing beginning
@@ -78,7 +78,7 @@ type completer struct {
 	out  []Completion
 }
 
-// label adds a field to write. After one that is a label already no colon is needed.
+// label adds a field. It adds no colon if the word is already a label.
 func (c *completer) label(name string, kind Kind, detail, doc string) {
 	place := c.file.place(c.word)
 	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: place, Text: name}
@@ -91,7 +91,7 @@ func (c *completer) label(name string, kind Kind, detail, doc string) {
 	c.out = append(c.out, add)
 }
 
-// value adds a text to write.
+// value adds a value.
 func (c *completer) value(name string, kind Kind, detail, doc string) {
 	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: c.file.place(c.word), Text: name}
 	switch {
@@ -113,7 +113,7 @@ func (c *completer) labels(path []string) {
 	switch {
 	case s == nil || len(path) > 0 && s.of == nil:
 	case s.labels == ofBoth && s.of.Name == "match" && s.key == "":
-		// Add what a match can constrain.
+		// Add the facts that a match can constrain.
 		for name, p := range at([]string{"#assignment"}).Fields {
 			if model.References["#Assignment."+name] != "" {
 				c.label(name, OfLabel, "fact", p.Doc)
@@ -182,7 +182,7 @@ func (c *completer) eachLabel(of side, call func(key, value string)) {
 	}
 }
 
-// labelKey returns the key of the label of an entity that a path is of.
+// labelKey returns the key of the label to which a path of an entity belongs.
 func labelKey(path []string, of side) (key string, ok bool) {
 	n := len(path)
 	if n < 4 || path[n-2] != "labels" || path[n-1] == "*" {
@@ -291,7 +291,7 @@ func contractPath(path []string) []string {
 	return nil
 }
 
-// keys adds the values that contracts and configs know at a path of the values.
+// keys adds the values that contracts and configs have at a path of the values.
 func (c *completer) keys(path []string) {
 	for _, f := range c.files {
 		if !f.part || !sees(f.environment, c.file.environment) {
@@ -313,7 +313,7 @@ func (c *completer) keys(path []string) {
 	}
 }
 
-// written returns the first line of the value that a label has.
+// written returns the first line of a label's value.
 func (f *file) written(w *syntax.Word) string {
 	last := w.Field.Words[len(w.Field.Words)-1]
 	if w.Start != f.words[last].Start {
@@ -329,7 +329,7 @@ func (f *file) written(w *syntax.Word) string {
 // slot is the schema's description of a path.
 type slot struct {
 	*shape.Shape
-	of *shape.Field // the field that it is, or is in
+	of *shape.Field // the field itself, or the one around
 	// names is the collection of the entities that a value names.
 	names string
 	// labels is set inside a selector's labels, or inside the facts that a match constrains. It
@@ -338,7 +338,7 @@ type slot struct {
 	key    string
 }
 
-// side is whose labels a selector speaks of.
+// side is the owner of the labels that a selector constrains.
 type side int
 
 const (
@@ -392,7 +392,7 @@ func at(path []string) *slot {
 	return s
 }
 
-// fact makes it the slot of a label, or of another fact of an assignment.
+// fact makes s the slot of a label, or of another fact of an assignment.
 func (s *slot) fact(name string) {
 	s.Shape = &shape.Shape{}
 	if s.names = model.References["#Assignment."+name]; s.names == "" || s.labels == ofClusterTypes ||

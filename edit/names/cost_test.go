@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// large is a platform with 1,000 entities in 20 files.
+// large returns a platform with 1,000 entities in 20 files.
 func large() []File {
 	var files []File
 	for n := range 20 {
@@ -26,7 +26,7 @@ func large() []File {
 	return append(files, File{"base.cue", []byte("package platform\n\nenvironments: {dev: {}}\n")})
 }
 
-// cursorOf is where the questions about a large platform are asked.
+// cursorOf returns the place of the questions about a large platform.
 func cursorOf(x *Index) int {
 	return bytes.Index(x.byPath["file10.cue"].Text, []byte("type-105")) + 2
 }

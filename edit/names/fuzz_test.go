@@ -9,7 +9,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// FuzzIndex asks about texts that are hardly CUE: nothing fails, and places are in the text.
+// FuzzIndex asks about texts that are hardly CUE. No question may fail, and places must be in
+// the text.
 func FuzzIndex(f *testing.F) {
 	tests, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -59,7 +60,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// All names of a whole platform are found, and each is declared.
+// TestExamples checks that all names of a whole platform are found and declared.
 func TestExamples(t *testing.T) {
 	var files []File
 	err := filepath.WalkDir("../../examples/hello-world", func(name string, d os.DirEntry, err error) error {

@@ -85,13 +85,14 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 	return lines
 }
 
-// where returns the place of a word as messages write it.
+// where returns the place of a word in the form of messages.
 func (f *file) where(w *syntax.Word) string {
 	before := f.Text[:w.Start]
 	return fmt.Sprintf("%s:%d:%d", f.Path, bytes.Count(before, []byte("\n"))+1, w.Start-bytes.LastIndexByte(before, '\n'))
 }
 
-// offset returns where a position is in the file; -1 where the file has no such line.
+// offset returns the offset of a position in the file. It returns -1 if the file has no such
+// line.
 func (f *file) offset(p model.Position) int {
 	rest := f.Text
 	for line := 1; line < p.Line; line++ {
@@ -148,7 +149,7 @@ func (r *Results) environments(of string) []*engine.Environment {
 	return out
 }
 
-// tally counts the assignments that an entity concerns, and their cluster types.
+// tally has the number of assignments that an entity concerns, and their cluster types.
 type tally struct {
 	assignments int
 	types       map[string]bool
@@ -161,7 +162,7 @@ type key struct{ environment, collection, name string }
 var counted = []string{"environments", "clusterTypes", "workloads", model.DeploymentTargets,
 	"workspaces", "reconcilers", "namespaceServices", "schedulingPolicies", "configs", "configSchemas"}
 
-// tallies counts all of the build, once.
+// tallies returns the tallies of the whole build. It counts only once.
 func (r *Results) tallies() map[key]*tally {
 	r.once.Do(func() {
 		r.tally = map[key]*tally{}
@@ -174,7 +175,7 @@ func (r *Results) tallies() map[key]*tally {
 	return r.tally
 }
 
-// add counts an assignment for each entity that it has to do with.
+// add counts an assignment for each entity that it depends on.
 func (r *Results) add(e *engine.Environment, i int) {
 	a := &e.Schedule.Assignments[i]
 	for _, entities := range []struct {
@@ -275,7 +276,7 @@ const (
 	maxGroups   = 4
 )
 
-// group is a value that several assignments have, from the same places.
+// group is a common value of several assignments, from the same places.
 type group struct {
 	says        string
 	environment string
@@ -283,8 +284,8 @@ type group struct {
 	count       int
 }
 
-// composed returns how a config's value was used, for each environment: as `kalypso explain`
-// shows it, once for assignments that have the same.
+// composed returns the uses of a config's value in each environment, in the form of `kalypso
+// explain`. Assignments with the same value have one entry.
 func (r *Results) composed(ctx context.Context, f *file, config string, key []string) []string {
 	path := ""
 	for _, name := range key {
@@ -352,7 +353,7 @@ func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path 
 	return g
 }
 
-// saysOf is a composed value and where it came from.
+// saysOf returns the text for a composed value and its origin.
 func saysOf(v query.Value, more int) string {
 	var from []string
 	for _, o := range v.From {

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// File is a file of a platform. Its path is from the platform's root, with slashes.
+// File is a file of a platform. Its path is relative to the platform's root, with slashes.
 type File struct {
 	Path string
 	Text []byte
@@ -33,19 +33,19 @@ type Edit struct {
 	Text string
 }
 
-// Index has the names of a platform's files. It does not change, so that all of its methods
-// may be called at once.
+// Index has the names of a platform's files. It is immutable, so that goroutines may call its
+// methods concurrently.
 type Index struct {
 	files  []*file // sorted by path
 	byPath map[string]*file
 }
 
-// file is a file that was read.
+// file is a file with its words and uses.
 type file struct {
 	File
 	words   []syntax.Word
 	fields  []*syntax.Field
-	imports int // the offset behind the package clause; -1 when the file has none
+	imports int // the offset after the package clause; -1 without one
 	uses    []use
 	says    map[string]string // the descriptions of entities, by their paths
 	// environment is "" for the base. Files outside of the platform's package, such as the
@@ -54,11 +54,11 @@ type file struct {
 	part        bool
 }
 
-// use is a word that names something.
+// use is a word that names an entity or a deployment target.
 type use struct {
 	word       int
 	collection string // or model.DeploymentTargets, model.TargetNames
-	name       string // of a deployment target, <workload>/<target> where both are known
+	name       string // of a deployment target, <workload>/<target> if both are known
 	declares   bool
 }
 
@@ -126,7 +126,7 @@ func useOf(w *syntax.Word) (use, bool) {
 	return use{}, false
 }
 
-// entity returns the entity, or the deployment target, that a path is of.
+// entity returns the entity, or the deployment target, to which a path belongs.
 func entity(path []string) (use, bool) {
 	if len(path) < 2 || path[len(path)-1] == "*" || path[len(path)-1] == "[]" {
 		return use{}, false
@@ -144,8 +144,8 @@ func entity(path []string) (use, bool) {
 // sees reports whether files of one environment are compiled with those of another; "" is the base.
 func sees(a, b string) bool { return a == b || a == "" || b == "" }
 
-// each calls a function for the uses in the files that are compiled with those of an
-// environment; "" means all.
+// each calls a function for the uses in the files that are compiled together with the files of
+// an environment; "" means all files.
 func (x *Index) each(environment string, call func(f *file, u *use)) {
 	for _, f := range x.files {
 		if !f.part || !sees(environment, f.environment) {
@@ -157,8 +157,8 @@ func (x *Index) each(environment string, call func(f *file, u *use)) {
 	}
 }
 
-// declared returns the names that a collection has where an environment's files see them,
-// sorted; of deployment targets those of model.DeploymentTargets as <workload>/<target>.
+// declared returns the names of a collection that an environment's files see, sorted. A name in
+// model.DeploymentTargets is <workload>/<target>.
 func (x *Index) declared(environment, collection string) []string {
 	var out []string
 	x.each(environment, func(_ *file, u *use) {
@@ -170,7 +170,7 @@ func (x *Index) declared(environment, collection string) []string {
 	return slices.Compact(out)
 }
 
-// place returns where a word's text stands, without its quotes.
+// place returns the place of a word's text, without its quotes.
 func (f *file) place(w *syntax.Word) Place {
 	p := Place{f.Path, w.Start, w.End}
 	if !w.Quoted {
@@ -212,7 +212,7 @@ func (x *Index) useAt(path string, offset int) (*file, *use) {
 	return f, nil
 }
 
-// target is a deployment target that is declared.
+// target is a declared deployment target.
 type target struct{ workload, name string }
 
 func (t target) full() string { return t.workload + "-" + t.name }
@@ -256,7 +256,7 @@ func (x *Index) scope(f *file, u *use) string {
 	return environment
 }
 
-// occurrence is a place where something is named.
+// occurrence is a place with a use.
 type occurrence struct {
 	file *file
 	use  *use
@@ -264,7 +264,8 @@ type occurrence struct {
 
 func (o occurrence) place() Place { return o.file.place(&o.file.words[o.use.word]) }
 
-// occurrences returns where the things that a use names are named, in order of path and place.
+// occurrences returns the places that name the same entities as a use, in the order of paths
+// and offsets.
 func (x *Index) occurrences(f *file, u *use) []occurrence {
 	var out []occurrence
 	for _, m := range x.meant(f.environment, u) {
@@ -291,14 +292,14 @@ func (x *Index) occurrences(f *file, u *use) []occurrence {
 	return out
 }
 
-// Definition returns where what is named at an offset is declared: all of the places, since
-// the files of a platform unify.
+// Definition returns the places of declaration of the name at an offset. It returns all of
+// them, because the files of a platform unify.
 func (x *Index) Definition(path string, offset int) []Place {
 	return x.found(path, offset, func(declares bool) bool { return declares })
 }
 
-// References returns where what is named at an offset is referred to and, with declaration,
-// where it is declared.
+// References returns the places that refer to the name at an offset and, if declaration is set,
+// also its places of declaration.
 func (x *Index) References(path string, offset int, declaration bool) []Place {
 	return x.found(path, offset, func(declares bool) bool { return declaration || !declares })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// mark is where the cursor of a test stands.
+// mark is the cursor of a test.
 const mark = "‸"
 
 // TestNames reads each platform of testdata. Its files have marks, numbered in the order of
@@ -54,7 +54,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// indexOf returns the index of an archive's files without their marks, and where these are.
+// indexOf returns the index of an archive's files without their marks, and the places of the
+// marks.
 func indexOf(a *txtar.Archive) (*Index, []Place) {
 	var files []File
 	var cursors []Place

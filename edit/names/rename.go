@@ -75,7 +75,7 @@ func notDeclared(collection, name string) error {
 		strings.ReplaceAll(name, "/", "-"))
 }
 
-// mayRename returns why something cannot have another name.
+// mayRename returns an error if an entity cannot have another name.
 func (x *Index) mayRename(f *file, m use, to string) error {
 	kind := kindOf(m.collection)
 	scope := x.scope(f, &m)
@@ -112,8 +112,8 @@ func (x *Index) mayRename(f *file, m use, to string) error {
 	return nil
 }
 
-// mayRenameTarget returns an error where selectors name several targets at once, or two
-// targets would have one full name.
+// mayRenameTarget returns an error if selectors name several targets at once, or if two targets
+// would have the same full name.
 func (x *Index) mayRenameTarget(scope string, t target, to string) (err error) {
 	full := target{t.workload, to}.full()
 	same := 0
@@ -136,7 +136,7 @@ func (x *Index) mayRenameTarget(scope string, t target, to string) (err error) {
 	return err
 }
 
-// renamed returns the edit of a place that names an entity.
+// renamed returns the edit that renames an entity at a place.
 func (o occurrence) renamed(m use, to string) Edit {
 	w := &o.file.words[o.use.word]
 	if o.use.collection == model.DeploymentTargets && !strings.Contains(o.use.name, "/") {
@@ -151,7 +151,7 @@ func (o occurrence) renamed(m use, to string) Edit {
 	return e
 }
 
-// fullNames are the edits of the full names of a workload's targets.
+// fullNames returns the edits of the full names of a workload's targets.
 func (x *Index) fullNames(f *file, workload use, to string) []Edit {
 	scope := x.scope(f, &workload)
 	renamed := map[string]string{}
@@ -186,7 +186,7 @@ var kinds = map[string]string{
 	model.DeploymentTargets: "deployment target", model.TargetNames: "deployment target",
 }
 
-// Fix is a change that may mend what a diagnostic is about.
+// Fix is a change that may fix the problem of a diagnostic.
 type Fix struct {
 	Title string
 	Edits []Edit
@@ -286,7 +286,7 @@ func (x *Index) toDefaults(ref model.Ref, d diag.Diagnostic) []Fix {
 	return []Fix{{fmt.Sprintf("Move %s of %s to defaults", path[len(path)-1], ref.Name), edits}}
 }
 
-// splitPath returns the names of a CUE path.
+// splitPath returns the names in a CUE path.
 func splitPath(path string) []string {
 	var out []string
 	for _, w := range syntax.Read([]byte("x: " + path)).Words[1:] {
@@ -327,7 +327,7 @@ func isValues(path []string) bool {
 		path[0] == "workloads" && path[len(path)-2] == "helm"
 }
 
-// around returns the smallest field that the field with a label is in.
+// around returns the smallest field around the field with a label.
 func (f *file) around(w *syntax.Word) *syntax.Field {
 	var out *syntax.Field
 	for _, of := range f.fields {
@@ -338,8 +338,8 @@ func (f *file) around(w *syntax.Word) *syntax.Field {
 	return out
 }
 
-// lines returns what to remove of a field: its lines where it has them for itself, else it and
-// a comma after it.
+// lines returns the text to remove for a field: its whole lines if they have no other text, and
+// otherwise the field and a comma after it.
 func (f *file) lines(of *syntax.Field) (start, end int) {
 	start, end = of.Start, of.End
 	first := bytes.LastIndexByte(f.Text[:start], '\n') + 1
@@ -364,7 +364,7 @@ func (x *Index) importing(path, of string) []Fix {
 	return []Fix{{fmt.Sprintf("Import %s", of), []Edit{edit}}}
 }
 
-// pin adds the dependency on the module that has the schema.
+// pin adds the dependency on the schema's module.
 func (x *Index) pin() []Fix {
 	f := x.byPath[cuemodule.File]
 	if f == nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// noReferences are fields of a name's type that name no entity.
+// noReferences are fields with the type of a name whose values are not names of entities.
 var noReferences = []string{"#Environment.formerly",
 	"#Workload.application", "#Ring.after", "#Secret.store", "#Application.namespace", "#Flux.namespace", "#ArgoCD.namespace", "#Fleet.namespace",
 	"#Assignment.dependsOn",
 }
 
-// Every field of the schema that is of the type of a name, or is documented to be a key of a
-// collection, is in model.References, and nothing else.
+// TestReferences checks that model.References has exactly the fields of the schema with the
+// type of a name, and the fields that are documented to be a key of a collection.
 func TestReferences(t *testing.T) {
 	inSchema := map[string]bool{}
 	files, err := fs.Glob(kalypso.Module, "schema/*.cue")

@@ -22,11 +22,11 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// Schema is the name by which inserted text refers to the schema's package. No file has it
-// otherwise, so that an answer which names it can be left out.
+// Schema is the name of the schema's package in inserted text. No file uses it otherwise, so
+// that answers with this name can be left out.
 const Schema = "_kalypso"
 
-// importOfSchema follows the package clause, on the same line.
+// importOfSchema is inserted after the package clause, on the same line.
 const importOfSchema = `, import ` + Schema + ` "kalypso.io/schema"`
 
 // Text is the server's text of a file. It is immutable, and any number of goroutines may use
@@ -44,7 +44,7 @@ type insertion struct {
 	shown  int  // the offset of the inserted text in the server's text
 }
 
-// Plain returns the text of a file that is shown as it is.
+// Plain returns the text of a file without insertions.
 func Plain(text string) *Text { return &Text{shown: text} }
 
 // Of returns the server's text of a file of a platform. If the file does not parse, it uses the
@@ -89,7 +89,7 @@ func find(text string) []insertion {
 		if f.Empty {
 			last = end
 		}
-		// Of two that end at the same place, the inner one ends first.
+		// If two end at the same place, the inner one ends first.
 		for i, key := range slices.Backward(f.Keys) {
 			definition := definitionOf(key.Path)
 			if definition == "" {
@@ -122,8 +122,8 @@ func find(text string) []insertion {
 	return out
 }
 
-// definitionOf returns the definition that the last name of a path satisfies as a member of a map,
-// such as #Workload; "" for the path of anything else.
+// definitionOf returns the definition of the last name of a path, as a member of a map, such as
+// #Workload. It returns "" for other paths.
 func definitionOf(path []string) string {
 	s := shape.Platform()
 	for i, name := range path {

@@ -1,6 +1,6 @@
-// Package syntax reads CUE that need not be complete, as an editor has it: words and fields come
-// out, with the paths at which they stand. Of the line "workloads: cart: " without a value, it
-// returns the words workloads and cart, and one field with two keys that lacks its value.
+// Package syntax reads CUE that may be incomplete, as in an editor. It returns words and fields
+// with their paths. For the line "workloads: cart: " without a value, it returns the words
+// workloads and cart, and one field with two keys and no value.
 package syntax
 
 import (
@@ -13,18 +13,18 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// File is a text that was read. It does not change.
+// File is a text that was read. It is immutable.
 type File struct {
 	Tokens []Token
 	Words  []Word
 	Fields []*Field // sorted by Start
-	// Package is the index of the token that names the file's package; -1 when there is no
+	// Package is the index of the token with the name of the file's package; -1 if there is no
 	// package clause.
 	Package int
 }
 
-// Token is a token of CUE with its place. A string with interpolations is several: one
-// token.INTERPOLATION, the tokens of each expression, and EndOfText at last.
+// Token is a token of CUE with its place. A string with interpolations consists of several
+// tokens: one token.INTERPOLATION, the tokens of each expression, and finally EndOfText.
 type Token struct {
 	Kind       token.Token
 	Text       string
@@ -56,19 +56,19 @@ type WordKind int
 const (
 	Label      WordKind = iota
 	Text                // a string that is a value
-	Reference           // an identifier in an expression, or a selector behind it
-	Identifier          // an identifier in the place of a value; Path leads to the value
+	Reference           // an identifier in an expression, or a selector after it
+	Identifier          // an identifier instead of a value; Path leads to the value
 )
 
-// Scope is a struct, or a field that is one without braces.
+// Scope is a struct, or a field whose value is a struct without braces.
 type Scope struct {
 	parent *Scope
 	path   []string
 	labels []string // the labels that identifiers can refer to
 }
 
-// Resolve returns the path to which an identifier and the selectors behind it lead: that of
-// the nearest field of its name, or else of a field in another file.
+// Resolve returns the path of an identifier with its selectors. It is the path of the nearest
+// field with the identifier's name or, if there is no such field, of a field in another file.
 func (s *Scope) Resolve(path []string) []string {
 	for ; s != nil; s = s.parent {
 		if slices.Contains(s.labels, path[0]) {
@@ -78,23 +78,23 @@ func (s *Scope) Resolve(path []string) []string {
 	return path
 }
 
-// Field is a field as it is written: keys, and a value.
+// Field is a field as it is written: its keys, and a value.
 type Field struct {
-	Start, Value, End int // of its first key, of its value, and its end
+	Start, Value, End int // the starts of its first key and its value, and its end
 	Keys              []Key
 	Words             []int // the labels, as indices of a File's words
-	// Empty says that nothing is written yet behind the last colon, and Name that one
-	// identifier is all of the value, which may be the beginning of a label.
+	// Empty reports whether there is nothing after the last colon. Name reports whether the
+	// value is only one identifier, which may be the beginning of a label.
 	Empty, Name bool
 }
 
-// Key is a label of a field with the colon behind it.
+// Key is a label of a field with the colon after it.
 type Key struct {
 	Path       []string
 	Start, End int
 }
 
-// Read reads a file. It knows the path of a word from the labels and brackets before it.
+// Read reads a file. It derives the path of a word from the labels and brackets before it.
 func Read(src []byte) *File {
 	r := &reader{src: src, File: &File{Tokens: tokens(src), Package: -1}}
 	first := slices.IndexFunc(r.Tokens, func(t Token) bool {
@@ -110,7 +110,7 @@ func Read(src []byte) *File {
 	return r.File
 }
 
-// Unclosed returns the brackets that close the ones which the file leaves open.
+// Unclosed returns the closing brackets that the file lacks.
 func (f *File) Unclosed() string {
 	closing := map[token.Token]string{token.LBRACE: "}", token.LBRACK: "]", token.LPAREN: ")"}
 	unclosed := ""
@@ -148,7 +148,7 @@ func tokens(src []byte) []Token {
 		case kind == token.ILLEGAL:
 			continue
 		case kind == token.COMMA && text == "\n":
-			end = start // nobody wrote it
+			end = start // it is not in the text
 		case kind == token.INTERPOLATION:
 			parens = append(parens, 0)
 		case kind == token.LPAREN && len(parens) > 0:
@@ -157,7 +157,7 @@ func tokens(src []byte) []Token {
 			if parens[len(parens)-1]--; parens[len(parens)-1] == 0 {
 				rest := s.ResumeInterpolation()
 				end = s.Offset()
-				// A string that its line cuts off may end with a parenthesis too.
+				// A string that ends with its line may also end with a parenthesis.
 				if !strings.HasSuffix(rest, "(") || !bytes.HasPrefix(src[end:], []byte("(")) {
 					parens = parens[:len(parens)-1]
 					kind = EndOfText
@@ -173,11 +173,11 @@ func tokens(src []byte) []Token {
 type reader struct {
 	*File
 	src  []byte
-	i    int           // the token at hand
+	i    int           // the current token
 	open []token.Token // the brackets that close the open ones
 }
 
-// at returns the kind of a token; EOF behind the last.
+// at returns the kind of a token. It returns EOF after the last one.
 func (r *reader) at(i int) token.Token {
 	if i >= len(r.Tokens) {
 		return token.EOF
@@ -191,8 +191,8 @@ func (r *reader) ends() bool {
 	return t == token.EOF || slices.Contains(r.open, t)
 }
 
-// within calls read between two brackets until it has reached the last. The token at hand is
-// the first.
+// within calls read between two brackets until it reaches the last one. The current token is
+// the first bracket.
 func (r *reader) within(last token.Token, read func()) {
 	r.i++
 	r.open = append(r.open, last)
@@ -205,7 +205,8 @@ func (r *reader) within(last token.Token, read func()) {
 	}
 }
 
-// advance calls read, and skips a token that read leaves: a bracket that closes no other.
+// advance calls read, and skips a token that read does not accept: an unmatched closing
+// bracket.
 func (r *reader) advance(read func()) {
 	before := r.i
 	if read(); r.i == before {
@@ -235,7 +236,7 @@ func (r *reader) declaration(in *Scope) {
 	}
 }
 
-// clause reads a for, an if or a let, up to the struct that follows, which is a declaration.
+// clause reads a for, an if or a let, up to the following struct, which is a declaration.
 func (r *reader) clause(in *Scope) {
 	r.i++
 	for !r.ends() && r.at(r.i) != token.COMMA && r.at(r.i) != token.LBRACE {
@@ -246,8 +247,8 @@ func (r *reader) clause(in *Scope) {
 	}
 }
 
-// labelEnd returns the index of the colon behind the label that begins at a token; 0 when no
-// label begins there.
+// labelEnd returns the index of the colon after the label that begins at a token. It returns 0
+// if no label begins there.
 func (r *reader) labelEnd(i int) int {
 	if r.at(i) == token.IDENT && r.at(i+1) == token.BIND {
 		i += 2 // an alias
@@ -292,7 +293,7 @@ func (r *reader) matching(i int, first, last token.Token) int {
 	return i
 }
 
-// field reads a field: one key or several, and a value.
+// field reads a field: one or several keys, and a value.
 func (r *reader) field(in *Scope) {
 	f := &Field{Start: r.Tokens[r.i].Start}
 	r.Fields = append(r.Fields, f)
@@ -317,7 +318,7 @@ func (r *reader) field(in *Scope) {
 	f.End = max(r.Tokens[r.i-1].End, f.Value)
 }
 
-// Indent returns the white space at the beginning of the line that an offset is in.
+// Indent returns the white space at the beginning of the line of an offset.
 func Indent(src []byte, offset int) string {
 	line := src[bytes.LastIndexByte(src[:offset], '\n')+1:]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
@@ -340,7 +341,7 @@ func (r *reader) key(in *Scope, f *Field, colon int) *Scope {
 			in.labels = append(in.labels, name)
 		}
 	} else {
-		// A pattern or a computed name refers to other fields.
+		// A pattern or a computed name may contain references to other fields.
 		for r.i < colon {
 			r.advance(func() { r.operand(nil, in) })
 		}
@@ -396,8 +397,8 @@ func (r *reader) operand(path []string, in *Scope) {
 	case token.STRING:
 		w := newWord(r.Tokens[r.i])
 		w.Kind, w.Path, w.Scope = Text, path, in
-		// A text that is compared with a fact, as in #assignment.clusterType == "drone", is
-		// a value of the fact.
+		// A text in a comparison with a fact, as in #assignment.clusterType == "drone", is a
+		// value of the fact.
 		if i := r.i; i >= 4 && (r.at(i-1) == token.EQL || r.at(i-1) == token.NEQ) &&
 			r.at(i-2) == token.IDENT && r.at(i-3) == token.PERIOD && r.Tokens[i-4].Text == "#assignment" {
 			w.Path = []string{"#assignment", r.Tokens[i-2].Text}
@@ -412,7 +413,7 @@ func (r *reader) operand(path []string, in *Scope) {
 	}
 }
 
-// reference reads an identifier and its selectors, by names and by texts.
+// reference reads an identifier and its selectors, which are names or texts.
 func (r *reader) reference(value []string, in *Scope) {
 	first := newWord(r.Tokens[r.i])
 	first.Kind, first.Path, first.Scope = Identifier, value, in

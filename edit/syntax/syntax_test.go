@@ -8,7 +8,7 @@ import (
 	"github.com/kalypso-io/kalypso/edit/syntax"
 )
 
-// TestRead lists the keys of each field with the value behind them, also in text that is not complete.
+// TestRead lists the keys of each field with the value after them, also in incomplete text.
 func TestRead(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"a value":                  {"a: b: 1", "a a/b = 1"},

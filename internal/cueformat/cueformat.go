@@ -17,11 +17,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// ErrLink is returned for a link, which is not followed.
+// ErrLink is the error for a link, which is not followed.
 var ErrLink = errors.New("is a link: name the file that it leads to")
 
-// Text returns CUE as `cue fmt` writes it. An error is one of CUE, with positions in the file
-// of that name.
+// Text returns CUE in the format of `cue fmt`. An error is an error of CUE, with positions in
+// the file name.
 func Text(name string, src []byte) ([]byte, error) {
 	f, err := parser.ParseFile(name, src, parser.ParseComments)
 	if err != nil {
@@ -36,7 +36,7 @@ type Problem struct {
 	Line, Column int
 }
 
-// Problems returns the syntax errors that an error of Text or Read is; nothing for any other
+// Problems returns the syntax errors in an error of Text or Read. It returns nil for any other
 // error.
 func Problems(err error) (out []Problem) {
 	if cue := cueerrors.Error(nil); !errors.As(err, &cue) {
@@ -110,5 +110,5 @@ func Read(name string) (*Change, error) {
 	return &Change{name, src, after, info.Mode().Perm()}, nil
 }
 
-// Write replaces the file, all at once, by one with the same permissions.
+// Write atomically replaces the file by one with the same permissions.
 func (c *Change) Write() error { return regular.Replace(c.Name, c.After, c.mode) }

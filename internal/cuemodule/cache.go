@@ -52,8 +52,8 @@ func EnsureCache(ctx context.Context) error {
 	return entryIn(dir).ensure(ctx, development())
 }
 
-// DifferentError says that CUE's module cache holds other files than the binary
-// under the same version.
+// DifferentError reports that CUE's module cache holds different files from the binary for the
+// same version.
 type DifferentError struct {
 	Folder string // the entry in the cache
 	File   string // a file that differs, named from the module's root
@@ -95,13 +95,13 @@ func release(build *debug.BuildInfo) bool {
 	return false
 }
 
-// An entry is where a CUE cache keeps the module, by the layout of
+// entry is the place of the module in a CUE cache, in the layout of
 // cuelang.org/go/mod/modcache.
 type entry struct {
 	folder   string // the extracted module
 	mod      string // its module.cue, which CUE reads to select versions
 	lock     string // locked by the process that writes the two
-	partial  string // there while CUE extracts: the folder is incomplete
+	partial  string // exists while CUE extracts: the folder is incomplete
 	download string // the folder of mod, lock and partial
 }
 
@@ -118,8 +118,7 @@ func entryIn(cache string) entry {
 	}
 }
 
-// ensure makes the entry hold the module; replace says what to do where it holds
-// something else.
+// ensure makes the entry hold the module. replace reports whether to replace different content.
 func (e entry) ensure(ctx context.Context, replace bool) error {
 	done, err := e.holds(replace)
 	if done || err != nil {
@@ -195,7 +194,7 @@ func (e entry) differs() string {
 	return ""
 }
 
-// acquire takes the lock of the entry, or gives up with ctx: CUE holds the lock
+// acquire takes the lock of the entry, or gives up when ctx ends, because CUE holds the lock
 // while it downloads. CUE locks the same file in the same way, with flock.
 func (e entry) acquire(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(e.download, 0o777); err != nil {
@@ -209,15 +208,15 @@ func (e entry) acquire(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// write puts the module in place of whatever the entry holds. The lock must be
-// held. The folder comes last: once it is there, the entry is complete.
+// write replaces the content of the entry with the module. The caller must hold the lock. write
+// creates the folder last: once it exists, the entry is complete.
 func (e entry) write() error {
 	parent, name := filepath.Split(e.folder)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return err
 	}
-	// The lock says that whoever left a temporary folder is gone. CUE removes
-	// folders of this name too.
+	// As this process holds the lock, the creator of a temporary folder has ended. CUE also
+	// removes folders with such names.
 	leftover, _ := filepath.Glob(filepath.Join(parent, name+".tmp-*"))
 	for _, dir := range leftover {
 		modcache.RemoveAll(dir)
@@ -254,10 +253,10 @@ func (e entry) write() error {
 	return nil
 }
 
-// moveAway renames a folder of the cache, if it is there.
+// moveAway renames a folder of the cache if it exists.
 func moveAway(from, to string) error {
-	// Moving a folder to another parent needs write permission on the folder
-	// itself, which CUE takes away.
+	// Moving a folder to another parent needs write permission on the folder itself, which CUE
+	// removes.
 	info, err := os.Lstat(from)
 	if err != nil {
 		return ignore(err, fs.ErrNotExist)
@@ -268,8 +267,8 @@ func moveAway(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// writeFile writes a file and its folders, and waits until the disk has it: a
-// release would never repair an entry that a power failure emptied.
+// writeFile writes a file and its folders, and syncs it to the disk: a release would never
+// repair an entry that a power failure emptied.
 func writeFile(name string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
@@ -282,9 +281,8 @@ func writeFile(name string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// protect takes away the permission to write in a folder and those below it, as
-// CUE does with its cache. It does what it can: the permissions are there
-// against mistakes.
+// protect removes the write permission of a folder and of all folders below it, as CUE does
+// with its cache. It ignores errors, because the permissions only prevent mistakes.
 func protect(dir string) {
 	filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -294,13 +292,13 @@ func protect(dir string) {
 	})
 }
 
-// moduleText is the module's own module.cue.
+// moduleText returns the module's own module.cue.
 func moduleText() []byte {
 	text, _ := kalypso.Module.ReadFile(File)
 	return text
 }
 
-// ignore returns err unless it is what.
+// ignore returns err. It returns nil if err wraps the error what.
 func ignore(err, what error) error {
 	if errors.Is(err, what) {
 		return nil
@@ -308,22 +306,21 @@ func ignore(err, what error) error {
 	return err
 }
 
-// Dependency is a version of a module that a platform depends on.
+// Dependency is a platform's dependency: a module at a version.
 type Dependency struct {
-	Path    string // with the major version: example.com/base@v1
-	Version string // v1.2.3
+	Path    string // with the major version, as example.com/base@v1
+	Version string // such as v1.2.3
 }
 
-// PackageDir returns the folder, from the root and with slashes, in which a module
-// may have a dependency as its own copy.
+// PackageDir returns the folder in which a module may have its own copy of a dependency,
+// relative to the root and with slashes.
 func (d Dependency) PackageDir() string {
 	base, _, _ := ast.SplitPackageVersion(d.Path)
 	return path.Join("cue.mod", "pkg", base)
 }
 
-// Dependencies returns the modules that a module file depends on, those of others
-// included, without kalypso.io itself. A file that cannot be read as one has none:
-// loading says what is wrong with it.
+// Dependencies returns the modules that a module file depends on, including indirect ones and
+// without kalypso.io itself. It returns nil for an unreadable file: loading reports the error.
 func Dependencies(text []byte) []Dependency {
 	f, err := modfile.ParseNonStrict(text, File)
 	if err != nil {
@@ -359,8 +356,8 @@ func Cached(d Dependency) (bool, error) {
 	return err == nil, nil
 }
 
-// Install puts a module, given as its zip file, into CUE's module cache, as cue
-// does when it has fetched one: any number of processes may do so at once.
+// Install puts a module, given as its zip file, into CUE's module cache, as cue does after it
+// has fetched a module. Any number of processes may call it at the same time.
 func Install(ctx context.Context, d Dependency, zip []byte) error {
 	v, err := cuemodule.NewVersion(d.Path, d.Version)
 	if err != nil {

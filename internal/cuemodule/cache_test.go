@@ -108,7 +108,8 @@ func TestWhatCUELeftUnfinishedIsWritten(t *testing.T) {
 	}
 }
 
-// A module that came from a registry holds its whole repository.
+// TestFilesThatNoPackageReadsDoNotCount checks a module from a registry, which holds its whole
+// repository.
 func TestFilesThatNoPackageReadsDoNotCount(t *testing.T) {
 	e := newEntry(t)
 	mustEnsure(t, e, aRelease)
@@ -234,7 +235,7 @@ func BenchmarkEnsureCachePresent(b *testing.B) {
 	}
 }
 
-// overwrite and remove change files against their permissions.
+// overwrite and remove change files regardless of their permissions.
 func overwrite(t *testing.T, name, text string) {
 	t.Helper()
 	remove(t, name)

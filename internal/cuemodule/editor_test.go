@@ -37,7 +37,7 @@ func edit(args []string) error {
 	line := strings.Count(before, "\n")
 	column := len(before) - 1 - strings.LastIndex(before, "\n")
 	if request == "definition" {
-		column-- // on the last character, not behind it
+		column-- // on the last character, not after it
 	}
 
 	s, err := startServer()
@@ -166,8 +166,7 @@ func (s *server) notify(method string, params any) error {
 	return s.send(message{Method: method, Params: params})
 }
 
-// call sends a request and returns its result, answering the server's own
-// requests meanwhile.
+// call sends a request and returns its result. Meanwhile it answers the server's own requests.
 func (s *server) call(method string, params any) (json.RawMessage, error) {
 	s.last++
 	id := json.RawMessage(strconv.Itoa(s.last))
@@ -180,7 +179,7 @@ func (s *server) call(method string, params any) (json.RawMessage, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", method, err)
 		case m.Method != "" && m.ID != nil:
-			// A null for each configuration item, and as the result of the rest.
+			// Answer null for each configuration item, and for all other requests.
 			result := json.RawMessage("null")
 			if m.Method == "workspace/configuration" {
 				result = json.RawMessage("[null]")

@@ -38,12 +38,12 @@ const (
 	localModuleFile = "cue.mod/local-module.cue"
 )
 
-// vendorDir is the module in a platform's cue.mod/pkg, the folder that CUE
-// looks into before any module.
+// vendorDir is the module's folder in a platform's cue.mod/pkg, which CUE searches before any
+// module.
 var vendorDir = "cue.mod/pkg/" + basePath
 
-// file is a file of the embedded module; its name has slashes and is relative
-// to the module's root.
+// file is a file of the embedded module. Its name is relative to the module's root, with
+// slashes.
 type file struct {
 	name string
 	text []byte
@@ -105,17 +105,17 @@ func IsOurs(filename, root string) bool {
 	return strings.HasPrefix(filename, vendored) || strings.Contains(filename, "/mod/extract/"+basePath+"@")
 }
 
-// LanguageError says that a module asks for a newer CUE than the embedded one.
+// LanguageError reports that a module needs a newer CUE than the embedded one.
 type LanguageError struct {
 	// Module is the imported module with its version, as "example.com/lib@v0.3.0";
 	// "" for the platform itself.
 	Module string
-	// Wants and Has are language versions: the module's, and the newest that the
-	// embedded CUE accepts.
+	// Wants and Has are language versions: the one that the module needs, and the newest one
+	// that the embedded CUE accepts.
 	Wants, Has string
-	// Position is where the platform states it: its language.version, or its
-	// dependency on the imported module. It is zero for a module that only
-	// other modules depend on.
+	// Position is the place in the platform's module file: its language.version, or its
+	// dependency on the imported module. It is zero for a module that only other modules depend
+	// on.
 	Position token.Position
 }
 
@@ -127,27 +127,27 @@ func (e *LanguageError) Error() string {
 	return fmt.Sprintf("%s needs CUE language %s, and this kalypso understands %s", who, e.Wants, e.Has)
 }
 
-// tooNew matches what CUE's modfile package and its loader say of a module file
-// that is too new; the loader puts the module in front. CUE has no type for it,
-// and tells neither position nor file.
+// tooNew matches the error of CUE's modfile package, and of its loader, for a module file that
+// is too new. The loader puts the module first. CUE has no type for this error, and reports
+// neither position nor file.
 var tooNew = lazyregexp.New(
 	`(?:([^\s:]+@v[^\s:]+): )?language version "([^"]+)" declared in module\.cue is too new for current language version "([^"]+)"`)
 
-// Language returns the *LanguageError that an error of CUE's loader amounts to,
-// or nil. Imported modules are not looked at beforehand: only the loader knows
-// which of them a package uses.
+// Language returns the *LanguageError for an error of CUE's loader, or nil for any other error.
+// It does not check imported modules beforehand, because only the loader knows which of them a
+// package uses.
 func Language(root string, err error) *LanguageError {
 	if err == nil || !tooNew.MatchString(err.Error()) {
 		return nil
 	}
-	// Without the file there is an error without a position.
+	// Without the file, the error has no position.
 	source, _ := regular.ReadFile(filepath.Join(root, filepath.FromSlash(File)))
 	return languageError(err, source)
 }
 
-// checkLanguage returns a *LanguageError if the platform's module.cue asks for a
-// newer language, and nil for whatever else is wrong with it. The loader would
-// find it too, without a position.
+// checkLanguage returns a *LanguageError if the platform's module.cue needs a newer language.
+// It returns nil for any other error. The loader would also report the error, but without a
+// position.
 func checkLanguage(source []byte) error {
 	_, err := modfile.ParseNonStrict(source, File)
 	if err == nil || !tooNew.MatchString(err.Error()) {
@@ -156,8 +156,8 @@ func checkLanguage(source []byte) error {
 	return languageError(err, source)
 }
 
-// languageError makes a *LanguageError of an error that tooNew matches; source
-// is the platform's module.cue.
+// languageError converts an error that tooNew matches to a *LanguageError. source is the
+// platform's module.cue.
 func languageError(err error, source []byte) *LanguageError {
 	m := tooNew.FindStringSubmatch(err.Error())
 	e := &LanguageError{Module: m[1], Wants: m[2], Has: m[3]}
@@ -165,7 +165,7 @@ func languageError(err error, source []byte) *LanguageError {
 	return e
 }
 
-// position finds what the error is about in the platform's module.cue.
+// position returns the place of the error in the platform's module.cue.
 func (e *LanguageError) position(source []byte) token.Position {
 	f, err := parser.ParseFile(File, source)
 	if err != nil {

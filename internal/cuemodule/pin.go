@@ -64,9 +64,9 @@ type Pin struct {
 // Newer reports whether the platform needs a newer module than the binary has.
 func (p Pin) Newer() bool { return semver.Compare(p.Version, kalypso.ModuleVersion) > 0 }
 
-// PinOf returns the pin of the module in the source of a module.cue or
-// local-module.cue, which errors and positions call name. It finds none in a
-// file that does not parse: the loader reports that.
+// PinOf returns the pin of the module in the source of a module.cue or local-module.cue. name
+// is the file's name in errors and positions. PinOf finds no pin in a file that does not parse,
+// because the loader reports the error.
 func PinOf(name string, source []byte) (pin Pin, found bool) {
 	f, err := parser.ParseFile(name, source)
 	if err != nil {
@@ -93,7 +93,7 @@ func Unpinned(root string, over map[string][]byte) bool {
 	for _, name := range []string{File, localModuleFile} {
 		source, err := read(root, over, name)
 		if err != nil {
-			continue // Open reports what it needs and cannot read
+			continue // Open reports a missing file that it needs
 		}
 		if _, found := PinOf(name, source); found {
 			return false
@@ -140,8 +140,8 @@ func depVersion(dep *ast.StructLit) string {
 	return ""
 }
 
-// structField returns the name and the fields of a field that holds a struct;
-// "" and nil for any other declaration.
+// structField returns the name and the fields of a field whose value is a struct. It returns ""
+// and nil for any other declaration.
 func structField(decl ast.Decl) (string, *ast.StructLit) {
 	name, value := field(decl)
 	if lit, ok := value.(*ast.StructLit); ok {
@@ -150,8 +150,8 @@ func structField(decl ast.Decl) (string, *ast.StructLit) {
 	return "", nil
 }
 
-// field returns a field's name, unquoted, and its value; "" and nil for any
-// other declaration.
+// field returns a field's name, unquoted, and its value. It returns "" and nil for any other
+// declaration.
 func field(decl ast.Decl) (string, ast.Expr) {
 	f, ok := decl.(*ast.Field)
 	if !ok {
@@ -164,8 +164,8 @@ func field(decl ast.Decl) (string, ast.Expr) {
 	return name, f.Value
 }
 
-// blank overwrites parts of a source text, and the comma after each, with
-// spaces: what stays is where it was, so that positions in it stay right.
+// blank overwrites parts of a source text, and the comma after each, with spaces. The rest does
+// not move, so that its positions stay right.
 func blank(source []byte, parts []span) []byte {
 	source = slices.Clone(source)
 	for _, p := range parts {
@@ -244,8 +244,8 @@ func read(root string, over map[string][]byte, name string) ([]byte, error) {
 	return regular.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 }
 
-// blanked returns a module file without its pins, and whether it had any. A
-// file that cannot be parsed is left to the loader.
+// blanked returns a module file without its pins, and whether it had any. It ignores a file
+// that does not parse, because the loader reports the error.
 func blanked(name string, source []byte) ([]byte, bool) {
 	f, err := parser.ParseFile(name, source)
 	if err != nil {
@@ -255,13 +255,12 @@ func blanked(name string, source []byte) ([]byte, bool) {
 	return blank(source, pins), len(pins) > 0
 }
 
-// hidden stands for a vendored file that the module does not have. Without a
-// package clause it belongs to no package that can be imported.
+// hidden replaces a vendored file that the module does not have. It has no package clause, so
+// that it does not belong to any package that can be imported.
 var hidden = load.FromString("// Not part of " + basePath + " " + kalypso.ModuleVersion + ".\n")
 
-// hideStale overlays the CUE files under dir that the module does not have.
-// Reading a folder follows a link to it, as CUE does: a platform may vendor the
-// module by linking to it.
+// hideStale overlays the CUE files under dir that the module does not have. It follows a link
+// to a folder, as CUE does, because a platform may vendor the module as a link.
 func hideStale(over map[string]load.Source, dir string) error {
 	var hide func(folder string) error
 	hide = func(folder string) error {

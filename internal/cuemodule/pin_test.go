@@ -18,8 +18,7 @@ module: "test.example/platform@v0"
 language: version: "v0.17.0"
 `
 
-// pins are spellings of module.cue with the pin in it, and what Vendor makes of
-// them.
+// pins are spellings of module.cue with the pin in it, and Vendor's results for them.
 var pins = []struct{ name, source, want string }{
 	{"chain", `deps: "kalypso.io@v0": v: "v0.1.0"`, ""},
 	{"block", "deps: {\n\t\"kalypso.io@v0\": {\n\t\tv: \"v0.1.0\"\n\t}\n}", ""},
@@ -149,9 +148,9 @@ func checkPositions(t *testing.T, source, overlaid []byte) {
 	}
 }
 
-// FuzzBlank checks that no module file can make blanking panic, move anything,
-// or leave a pin. CUE repairs invalid UTF-8 in a module file before it parses it;
-// that is left to CUE, which then finds pin and package ambiguous.
+// FuzzBlank checks that blanking never panics, never moves text, and never leaves a pin, for
+// any module file. CUE repairs invalid UTF-8 in a module file before it parses it. Blanking
+// does not do so, and CUE then reports that pin and package are ambiguous.
 func FuzzBlank(f *testing.F) {
 	for _, c := range pins {
 		f.Add(head + c.source)

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The scripts run the package's three functions, each as a program that does no
-// more, beside the real cue command and an editor.
+// The scripts run the package's three functions, each as a minimal program, beside the real cue
+// command and an editor.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"cue":          func() { os.Exit(cmd.Main()) },
@@ -42,7 +42,7 @@ func TestScript(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(e.WorkDir, "examples"), os.DirFS("../../examples")); err != nil {
 				return err
 			}
-			// CUE searches upwards for a module; here it must not leave.
+			// CUE searches for a module upwards; here it must not leave the folder.
 			err := os.Mkdir(filepath.Join(filepath.Dir(e.WorkDir), "cue.mod"), 0o777)
 			if errors.Is(err, fs.ErrExist) {
 				err = nil

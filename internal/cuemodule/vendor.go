@@ -14,18 +14,16 @@ import (
 	"cuelang.org/go/cue/parser"
 )
 
-// Vendor writes the module's packages into the platform at root, under
-// cue.mod/pkg, so that plain cue resolves them without kalypso, cache or
-// network. It removes CUE files there that the module does not have, and takes
-// the pin out of cue.mod/module.cue (and local-module.cue), because CUE finds
-// pin and package together ambiguous. A module file that loses its pin keeps its
-// comments and is written as cue fmt writes it.
+// Vendor writes the module's packages into the platform at root, under cue.mod/pkg. Plain cue
+// then resolves them without kalypso, cache or network. Vendor removes CUE files there that the
+// module does not have. It also removes the pin from cue.mod/module.cue (and local-module.cue),
+// because for CUE a pin and a package together are ambiguous. A module file that loses its pin
+// keeps its comments, and has the format of cue fmt.
 //
-// changed names what was written or removed, with slashes, relative to root and
-// sorted; a second call changes nothing. Each file is replaced in one step;
-// should a call fail half way, changed says how far it came, and another call
-// finishes. A link that leads out of root is an error, and nothing behind it is
-// touched.
+// changed has the names of written and removed files, with slashes, relative to root and
+// sorted. A second call changes nothing. Vendor replaces each file in one step. If a call fails
+// half way, changed has the files so far, and another call finishes the work. A link that leads
+// out of root is an error, and Vendor does not touch anything behind it.
 func Vendor(root string) (changed []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -47,7 +45,7 @@ type vendoring struct {
 }
 
 func (v *vendoring) run() error {
-	// A module file that cannot be read must be known before anything changes.
+	// An unreadable module file must be detected before anything changes.
 	unpinned := make(map[string][]byte)
 	for _, name := range []string{File, localModuleFile} {
 		source, err := v.root.ReadFile(name)
@@ -69,7 +67,7 @@ func (v *vendoring) run() error {
 	if err := v.removeStale(vendorDir, has); err != nil {
 		return err
 	}
-	// Vendored by hand under this name, which CUE does not look at any more.
+	// Users vendored by hand into a folder with this name, which CUE no longer reads.
 	if err := v.removeStale(vendorDir+"@"+major, func(string) bool { return false }); err != nil {
 		return err
 	}
@@ -81,7 +79,7 @@ func (v *vendoring) run() error {
 	return nil
 }
 
-// withoutPin returns a module file without its pins; unchanged if it has none.
+// withoutPin returns a module file without its pins. It returns source if there are no pins.
 func withoutPin(name string, source []byte) ([]byte, error) {
 	f, err := parser.ParseFile(name, source, parser.ParseComments)
 	if err != nil {
@@ -93,7 +91,7 @@ func withoutPin(name string, source []byte) ([]byte, error) {
 	return format.Node(f)
 }
 
-// put makes a file hold a text, in one step.
+// put writes a text to a file, in one step.
 func (v *vendoring) put(name string, text []byte) error {
 	held, err := v.root.ReadFile(name)
 	if err == nil && bytes.Equal(held, text) {
@@ -105,7 +103,7 @@ func (v *vendoring) put(name string, text []byte) error {
 	if err := v.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
-	// CUE loads nothing that does not end in .cue.
+	// CUE only loads files that end in .cue.
 	temporary := name + ".tmp"
 	if err := v.root.WriteFile(temporary, text, 0o666); err != nil {
 		return err
@@ -117,9 +115,9 @@ func (v *vendoring) put(name string, text []byte) error {
 	return nil
 }
 
-// removeStale removes the CUE files under a vendored folder that keep does not
-// want, by their names from that folder, and the folders that this empties.
-// Other files are not CUE's and stay. Links are not followed.
+// removeStale removes the CUE files under a vendored folder that keep does not accept, and
+// folders that become empty. keep gets names relative to the folder. Other files are not CUE's
+// and stay. removeStale does not follow links.
 func (v *vendoring) removeStale(folder string, keep func(name string) bool) error {
 	var dirs []string
 	err := fs.WalkDir(v.root.FS(), folder, func(name string, entry fs.DirEntry, err error) error {

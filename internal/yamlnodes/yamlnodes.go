@@ -1,10 +1,9 @@
-// Package yamlnodes reads YAML that nobody has checked: text goes in, the nodes of
-// its documents come out, and what they cost a reader that writes their anchors
-// out.
+// Package yamlnodes reads untrusted YAML. The input is a text. The output are the nodes of its
+// documents, and their cost for a reader that writes out their anchors.
 //
-// It promises to answer in time and memory that are linear in the text, for any
-// text. A reader that gets only what it has let pass, within bounds on Cost, does
-// not run forever: no node contains itself, and none is deeper than MaxDepth.
+// For any text, it needs time and memory that are linear in the text. A reader of accepted
+// documents, within bounds on Cost, always terminates: no node contains itself, and no node is
+// deeper than MaxDepth.
 package yamlnodes
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// MaxDepth bounds how deep a document nests. The deepest schemas of CRDs nest about
-// a hundred levels.
+// MaxDepth bounds the nesting of a document. The deepest schemas of CRDs nest about a hundred
+// levels.
 const MaxDepth = 1000
 
 // maxTagDirectives bounds the %TAG directives of a text: the parser compares each with all
@@ -49,25 +48,25 @@ func refuse(n *yaml.Node, format string, args ...any) error {
 	return &Error{n.Line, n.Column, fmt.Sprintf(format, args...), true}
 }
 
-// Parse returns the documents of a stream, each a node of kind yaml.DocumentNode,
-// and what they cost together. Errors are *Errors.
+// Parse returns the documents of a stream, each a node of kind yaml.DocumentNode, and their
+// total cost. Errors are *Errors.
 func Parse(text []byte) (docs []*yaml.Node, cost Cost, err error) {
 	if err := checkDirectives(text); err != nil {
 		return nil, Cost{}, err
 	}
 	defer func() {
-		// The parser panics on some broken text instead of returning an error.
+		// For some broken texts, the parser panics instead of returning an error.
 		if p := recover(); p != nil {
 			docs, err = nil, &Error{Message: fmt.Sprintf("cannot be parsed: %v", p)}
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
-	c := counter{anchors: map[*yaml.Node]*counted{}} // for the parser, documents share anchors
+	c := counter{anchors: map[*yaml.Node]*counted{}} // the parser shares anchors between documents
 	for {
 		doc := new(yaml.Node)
 		switch err := dec.Decode(doc); {
 		case errors.Is(err, io.EOF):
-			// Readers make a list of them.
+			// Readers turn several documents into a list.
 			n := int64(len(docs))
 			cost.add(Cost{Entries: n, Pairs: times(n, n)})
 			return docs, cost, nil
@@ -101,13 +100,13 @@ func Most(text []byte) (n int64) {
 	return n
 }
 
-// tagDirective matches %TAG at the beginning of a line. YAML 1.1, which the parser
-// reads, has more line breaks than others.
+// tagDirective matches %TAG at the beginning of a line. The parser reads YAML 1.1, which has
+// more line breaks than other versions.
 var tagDirective = lazyregexp.New(`(?:^|[\n\r\x{85}\x{2028}\x{2029}\x{feff}])%TAG`)
 
 func checkDirectives(text []byte) error {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		// The parser reads UTF-16. Without its zeros it is near enough.
+		// The parser reads UTF-16. Removing the zeros is a sufficient approximation.
 		text = bytes.ReplaceAll(text[2:], []byte{0}, nil)
 	}
 	if bytes.Count(text, []byte("%TAG")) <= maxTagDirectives {
@@ -122,7 +121,8 @@ func checkDirectives(text []byte) error {
 		fmt.Sprintf("there are more than %d %%TAG directives", maxTagDirectives), true}
 }
 
-// syntax takes the line out of an error of the parser, which has some in its text.
+// syntax moves the line from the text of a parser's error to its field. Some of these texts
+// contain a line.
 func syntax(err error) *Error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
@@ -135,7 +135,7 @@ func syntax(err error) *Error {
 	return &Error{Message: message}
 }
 
-// located adds the position to an error of the parser that has none.
+// located adds the position to a parser's error without one.
 func located(text []byte, e *Error) *Error {
 	if e.Line > 0 {
 		return e
@@ -189,16 +189,16 @@ func times(a, b int64) int64 {
 // Cost is the size of a text after its anchors are written out wherever an alias or a merge key
 // refers to them. A number that exceeds an int64 is math.MaxInt64.
 type Cost struct {
-	Bytes   int64 // about as many as it would have
+	Bytes   int64 // approximate size
 	Entries int64 // elements of lists and fields of mappings
-	// Aliased are the keys and values that aliases and merge keys write.
+	// Aliased is the number of keys and values that aliases and merge keys write.
 	Aliased int64
 	// AliasedFlow are the aliased lists and mappings that are written in brackets.
 	AliasedFlow int64
-	// Levels is the sum of how deep each key and value is.
+	// Levels is the sum of the depths of all keys and values.
 	Levels int64
-	// Pairs is the number of pairs of two entries of one list or mapping, for
-	// readers that compare each with all others.
+	// Pairs is the number of pairs of two entries of the same list or mapping, for readers
+	// that compare each entry with all others.
 	Pairs int64
 	// Merged is the number of pairs in mappings with merge keys. A key that occurs twice counts
 	// twice.
@@ -219,14 +219,14 @@ func (c *Cost) add(d Cost) {
 // it.
 type counted struct {
 	Cost
-	values int64 // itself and all in it, with keys
-	flow   int64 // of those the lists and mappings in brackets
+	values int64 // itself and everything in it, including keys
+	flow   int64 // the lists and mappings in brackets among values
 	height int   // levels below it
 	fields int64 // of a mapping, including merged fields; of a list, the fields of its elements
 }
 
-// counter counts one document. Of a node that has an anchor it knows the cost; nil
-// while it is counted.
+// counter counts one document. anchors has the costs of nodes with an anchor; a cost is nil
+// while the node is being counted.
 type counter struct{ anchors map[*yaml.Node]*counted }
 
 func (c *counter) node(n *yaml.Node, depth int) (*counted, error) {

@@ -44,7 +44,7 @@ func TestCostOfBombs(t *testing.T) {
 	}
 }
 
-// doubled is n mappings, each of the two before it.
+// doubled returns n mappings, each of which contains its predecessor twice.
 func doubled(n int, format string) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 {x: 1}\n")
@@ -84,14 +84,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Text that only speaks of directives has none.
+// TestNoDirectives checks that text that only mentions directives has none.
 func TestNoDirectives(t *testing.T) {
 	if _, _, err := Parse([]byte("a: |\n" + strings.Repeat("  %TAG\n", 1000))); err != nil {
 		t.Error(err)
 	}
 }
 
-// deepened nests n times deep levels by anchors.
+// deepened nests n anchors, each of which adds deep levels.
 func deepened(n, deep int) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 x\n")
@@ -111,8 +111,8 @@ func directives(format string, n int) string {
 
 func utf16(s string) string { return "\xff\xfe" + strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
 
-// FuzzParse: no text has more nodes than Most says, and none that is let through
-// contains itself or makes other than Cost says.
+// FuzzParse checks that a text has at most as many nodes as Most returns. An accepted text must
+// not contain itself, and must match its Cost.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"a: 1\n---\nb: [yes, {c: d, e}]\n", "a: &x [*x]", "a: &x {<<: *x}", "? a\n: &b [x]\n? *b\n", "{\"a\":1,[b]:c}", "--- |\n%TAG\n",

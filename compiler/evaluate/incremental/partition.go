@@ -112,10 +112,10 @@ func groups(profiles []profile) []int {
 	return group
 }
 
-// withTwice finds the entities that both shared files and units declare. It sets an obstacle if a
-// shared file may refer to such an entity by its name, from the same struct: it would then see
-// different values in different units. It also sets one if no shared file declares the collection
-// of a unit's entity with the schema's type, because the collection may then be anything.
+// withTwice finds the entities that both shared files and units declare. It sets an obstacle
+// if a shared file may refer to such an entity by its name, from the same struct. The file would
+// then see different values in different units. It also sets one if no shared file declares the
+// collection of a unit's entity with the schema's type. The collection may then be anything.
 func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
 		for _, ref := range profiles[i].Entities {
