@@ -37,8 +37,8 @@ import (
 type Assignment struct {
 	Environment string
 	ClusterType string
-	// Folder is the cluster type's folder, where that is of a class of its clusters: no
-	// object has its name. "" for the cluster type's name.
+	// Folder is the name of the class's folder if the clusters are a class, or "" for a
+	// folder with the cluster type's name. No name of an object contains it.
 	Folder    string
 	Clusters  []model.Cluster // of the cluster type, or the class; sorted by name
 	Entries   bool            // each cluster pulls an entry of its own
@@ -49,7 +49,7 @@ type Assignment struct {
 	Workload         string
 	Registration     string // the registration that adds the workload; "" if the platform declares it
 	Target           string // the deployment target's short name
-	DeploymentTarget string // its full name, which is also the folder's
+	DeploymentTarget string // its full name, which is also the name of the folder
 	Namespace        string
 	// Labels are the deployment target's, over the workload's.
 	Labels map[string]string
@@ -61,10 +61,10 @@ type Assignment struct {
 	// Render says that the reconciler applies the Projection, and does not process the manifests
 	// itself.
 	Render bool
-	// Restart says that pods restart when the platform config changes.
+	// Restart says that pods must restart when the platform config changes.
 	Restart bool
-	// Decrypts is set by a backend whose reconciler decrypts what SOPS has encrypted, in
-	// everything that it applies for the assignment.
+	// Decrypts is set by a backend whose reconciler decrypts SOPS's ciphertext in everything
+	// that it applies for the assignment.
 	Decrypts bool
 	// Projection is the result of rendering the manifests. It is nil unless Render is set, or the
 	// backend Looks into manifests of that kind.
@@ -123,8 +123,8 @@ type Secret struct {
 	Version  string // "" if the platform names no version
 }
 
-// AssignmentsFile is the file at a cluster type's root that applies its folders
-// one by one, where the environment has gitops.
+// AssignmentsFile is the file at a cluster type's root that applies its folders one by one,
+// if the environment has gitops.
 const AssignmentsFile = "assignments.yaml"
 
 // AssignmentName returns the name of the object in AssignmentsFile that delivers an assignment's
@@ -175,8 +175,9 @@ type Folder struct {
 	DependsOn        []string `json:"dependsOn,omitempty"`
 	Wave             int      `json:"wave,omitempty"`
 	Backend          string   `json:"backend"`
-	// Retained are the objects that stay on the cluster when the assignment goes, as
-	// "Kind name" or "Kind namespace/name", sorted. Those in Namespace go with it.
+	// Retained are the objects that stay on the cluster when the assignment goes, as "Kind
+	// name" or "Kind namespace/name", sorted. The ones in Namespace go if the namespace
+	// goes.
 	Retained []string        `json:"retained,omitempty"`
 	Shared   json.RawMessage `json:"shared,omitempty"`
 }
@@ -192,9 +193,9 @@ type ClusterType struct {
 	// Folder is the name of the class's folder if the clusters are a class, or "" for a folder with
 	// the cluster type's name.
 	Folder string
-	// Entries says that each cluster pulls an entry of its own, and not the folder.
+	// Entries says that each cluster pulls an entry of its own instead of the folder.
 	Entries bool
-	// Cluster is the one that Bootstrap is for; "" for any of them.
+	// Cluster is the cluster that Bootstrap is for; "" for any cluster of the type.
 	Cluster string
 	Ref     model.Ref
 }
@@ -227,7 +228,7 @@ func EntryDir(cluster string) string {
 	return EntriesDir + "/" + ShardOf(cluster) + "/" + cluster
 }
 
-// Support reports whether a backend delivers manifests of one kind.
+// Support describes whether a backend delivers manifests of one kind.
 type Support struct {
 	// Referenced and Rendered are the reasons why it does not, as the end of a
 	// sentence that begins with the backend's name; "" if it does.
@@ -263,8 +264,8 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 	return []diag.Diagnostic{d.Hinting(hint)}
 }
 
-// NoRestart returns the warning that restartOnConfigChange has no effect, where it
-// is set.
+// NoRestart returns the warning that restartOnConfigChange has no effect. It returns nil if
+// the option is not set.
 func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
 	if !a.Restart {
 		return nil
@@ -279,27 +280,29 @@ func NoRestart(a *Assignment, why, hint string) []diag.Diagnostic {
 type Traits struct {
 	PerCluster bool // values of single clusters reach them
 	Machines   bool // it delivers only to machines, which have no namespaces
-	// KeepsDefinitions says that CustomResourceDefinitions are never deleted, and
-	// SkipsDefinitions that the ones of a chart which it fetches can be left out.
+	// KeepsDefinitions says that CustomResourceDefinitions are never deleted.
+	// SkipsDefinitions says that the reconciler can leave out the definitions of a chart
+	// that it fetches.
 	KeepsDefinitions, SkipsDefinitions bool
 	// DeletesUnlisted says that a cluster loses its workloads when it is no longer listed.
-	// Without it they stay until a person removes the bootstrapped agent.
+	// Otherwise they stay until a person removes the bootstrapped agent.
 	DeletesUnlisted bool
 	// Removal is a hint about delays of a removal; "" if nothing delays one.
 	Removal string
 	// Groups are the API groups of the objects that reconcile folders and workloads on
-	// clusters; none if there are no such objects. AnyGroup says that they may be of
-	// any, because a team wrote them.
+	// clusters. It is nil if there are no such objects. AnyGroup says that they may be of
+	// any group, because a team wrote them.
 	Groups   []string
 	AnyGroup bool
-	// Bootstraps says, as lines of help, what Bootstrap returns and where it is applied; "" if
-	// kalypso does not know what pulls the folder of a cluster type.
+	// Bootstraps is the help text about the output of Bootstrap and the place to apply it.
+	// It is "" if kalypso does not know how the folder of a cluster type is pulled.
 	Bootstraps string
-	// StatusNames are the segments that the reconciler's notifications put into the name of a
-	// commit status beside an object and a cluster, in lower case: kinds of objects and prefixes.
+	// StatusNames are segments in the name of a commit status that do not name an object or
+	// a cluster: kinds of objects and prefixes. The reconciler's notifications add them.
+	// They are in lower case.
 	StatusNames []string
-	// Webhook describes the events that the reconciler sends to a hub; nil if it sends none. A
-	// backend that has one needs a handler in hub/server.
+	// Webhook describes the events that the reconciler sends to a hub; nil if it sends none.
+	// It needs a handler in hub/server.
 	Webhook *Webhook
 }
 
@@ -307,16 +310,16 @@ type Traits struct {
 type Webhook struct {
 	// Event names one of them, with its article, for the hub's API description.
 	Event string
-	// Signatures are the headers that may hold the HMAC of the body, in the order in which a hub
-	// reads them.
+	// Signatures are the headers that may have the HMAC of the body, in the order in which a
+	// hub reads them.
 	Signatures []string
 }
 
-// Reconciled names what brings an assignment's folder to clusters.
+// Reconciled names the objects that deliver an assignment's folder to clusters.
 type Reconciled struct {
-	Object string // its name; "" if nothing is known of it
-	// Objects are the names of such objects, where there is one for each cluster, with the
-	// names of the clusters.
+	Object string // its name; "" if it is not known
+	// Objects are the names of such objects if there is one for each cluster, with the names
+	// of the clusters.
 	Objects map[string]string
 }
 
@@ -365,9 +368,9 @@ type Backend interface {
 	// Emit returns the files of the assignment's folder.
 	Emit(*Assignment) (Emission, []diag.Diagnostic)
 
-	// Central returns, for deployment targets by their full names, the object that
-	// Emit creates for each where the reconciler itself runs; nil unless that may
-	// serve other cluster types too.
+	// Central returns the object that Emit creates for each deployment target in the place
+	// where the reconciler itself runs. The names are full names. It returns nil unless that
+	// place may serve other cluster types too.
 	Central(ct *ClusterType, deploymentTargets []string) []Object
 
 	// Index returns the files at the cluster type's root, by path in it, sorted.
@@ -390,7 +393,7 @@ type Backend interface {
 	Accounts(*ClusterType) Accounts
 }
 
-// Needing is a Backend whose folders take values from the entry of each cluster.
+// Needing is a Backend whose folders use values from the entry of each cluster.
 type Needing interface {
 	Backend
 	// Needs returns the names of the values that a folder needs from entries. It reads them from
@@ -399,7 +402,7 @@ type Needing interface {
 	Needs(shared json.RawMessage) []string
 }
 
-// Dividing is a Backend some of whose files have parts for single clusters.
+// Dividing is a Backend that writes files with parts for single clusters.
 type Dividing interface {
 	Backend
 	// Divide returns the parts of a file that are for single clusters, by cluster, and the

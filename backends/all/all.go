@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/zarf"
 )
 
-// List returns the backends in the order in which users choose among them; a new platform
+// List returns the backends in the order in which the user can choose one. A new platform
 // gets the first one by default.
 func List() []backends.Backend {
 	return []backends.Backend{

@@ -43,7 +43,7 @@ func New() backends.Backend { return ansible{} }
 // Name is the backend's key in #Reconciler.
 func (ansible) Name() string { return "ansible" }
 
-// Support says that Ansible delivers what runs on machines.
+// Support reports that Ansible delivers packages and playbooks, which run on machines.
 func (ansible) Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.PackageSource:
@@ -62,7 +62,7 @@ func (ansible) Traits() backends.Traits {
 			"once, with the inventory of the tree"}
 }
 
-// Reconciled says that nothing in a cluster tells.
+// Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (ansible) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
@@ -145,17 +145,17 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 // become reports whether tasks need the rights of root that the login does not have.
 func (o options) become() bool { return o.RemoteUser != "root" }
 
-// state is the folder on a host that holds what kalypso knows of an environment's
-// cluster type there.
+// state returns the folder on a host with kalypso's records of an environment's cluster
+// type.
 func (o options) state(environment, clusterType string) string {
 	return o.StateDirectory + "/" + environment + "/" + clusterType
 }
 
-// The forms of names on a machine. Those of schema/manifests.cue are the same;
-// what comes from a pin or another program is held against them here.
+// The forms of names on a machine. They are the same as in schema/manifests.cue. They check
+// names from a pin or another program, which the schema has not checked.
 var (
 	userName = lazyregexp.New(`^[a-z_][a-z0-9_-]{0,31}$`) // useradd(8)
-	// no "..", nothing to quote
+	// without ".." and characters to quote
 	machinePath = lazyregexp.New(`^(/\.{0,2}[A-Za-z0-9_@:+-][A-Za-z0-9._@:+-]*)+$`)
 	fileMode    = lazyregexp.New(`^0[0-7]{3}$`)                                                  //
 	debName     = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]+$`)                                       // Debian Policy 5.6.1
@@ -165,7 +165,7 @@ var (
 	sha256      = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)                                        //
 	httpURL     = lazyregexp.New(`^https?://[!-z~]+$`)                                           // RFC 3986 has no braces
 	relative    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
-	// git-check-ref-format(1), and nothing to quote
+	// git-check-ref-format(1), without characters to quote
 	revision = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]*$`)
 	// a URL or user@host:path without a query
 	repository = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._~:/@+%-]*$`)
@@ -174,7 +174,7 @@ var (
 	plugin   = lazyregexp.New(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*){0,2}$`) //
 )
 
-// templated reports whether Ansible would take a text for a template.
+// templated reports whether Ansible would read a text as a template.
 func templated(s string) bool {
 	return strings.Contains(s, "{{") || strings.Contains(s, "{%") || strings.Contains(s, "{#")
 }
@@ -189,8 +189,8 @@ func identifier(name string) string {
 	return name
 }
 
-// systemDirectory reports whether a directory is one that a system has, of the
-// Filesystem Hierarchy Standard or of systemd: it cannot become a user's.
+// systemDirectory reports whether a directory belongs to the system, by the Filesystem
+// Hierarchy Standard or by systemd. Such a directory cannot become a user's.
 func systemDirectory(path string) bool {
 	return strings.Count(path, "/") < 2 || systemDirectories[path]
 }

@@ -46,14 +46,14 @@ type (
 	}
 )
 
-// Accounts says that machines have none.
+// Accounts returns the zero value, because machines have no service accounts.
 func (ansible) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "Ansible changes machines, where Kubernetes admits nothing"}
 }
 
-// Bootstrap returns a playbook that has each host of the cluster type pull the
-// environment's tree and run local.yml from it, as a systemd timer. It holds no
-// credentials: git on the host finds them.
+// Bootstrap returns a playbook for the hosts of the cluster type. It makes each host pull
+// the environment's tree and run local.yml from it, with a systemd timer. The playbook
+// contains no credentials: git on the host finds them.
 func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// machineFile is a file of the machine: one of the folder, or what a URL has.
+// machineFile is a file of the machine, from the folder or from a URL.
 type machineFile struct {
 	Path     string `yaml:"path"`
 	Source   string `yaml:"source,omitempty"`
@@ -89,7 +89,7 @@ func (f *folder) text(name, content string, ref model.Ref) {
 	f.file(machineFile{Path: name, Source: source(name), Owner: "root", Group: "root", Mode: "0644"}, ref)
 }
 
-// source returns where the folder holds what goes to a path of the machine.
+// source returns the path in the folder of a file for the machine.
 func source(name string) string { return path.Join("files", name) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -106,10 +106,10 @@ type debPackage struct {
 // longer name until the file is complete.
 const longestPin = 200
 
-// packages adds Debian packages, and the pin that keeps other versions away: a
-// priority over 1000 also downgrades (apt_preferences(5)). The pin's file has
-// no extension, and a name of the few characters that apt takes: it passes others
-// over without a word.
+// packages adds Debian packages, and the pin that prevents other versions. A priority over
+// 1000 also downgrades (apt_preferences(5)). The pin's file has no extension, and its name
+// has only the characters that apt accepts, because apt ignores other files without a
+// message.
 func (f *folder) packages(debs map[string]model.Deb) {
 	var pins strings.Builder
 	for _, name := range sortedKeys(debs) {
@@ -140,8 +140,8 @@ func (f *folder) packages(debs map[string]model.Deb) {
 	f.thing(fileThing, pin, a.Ref)
 }
 
-// fetchable reports whether what a URL names can be fetched and verified; also where
-// there is no URL.
+// fetchable reports whether the content of a URL can be fetched and verified. Without a URL
+// it returns true.
 func (f *folder) fetchable(url, digest string, ref model.Ref) bool {
 	switch {
 	case url == "" && digest != "":
@@ -165,21 +165,21 @@ func (f *folder) fetchable(url, digest string, ref model.Ref) bool {
 
 const unitDirectory = "/etc/systemd/system/"
 
-// unit is a unit that the role runs, or, where it is not enabled, only keeps up
-// to date.
+// unit is a unit that the role runs. If it is not enabled, the role only keeps it up to
+// date.
 type unit struct {
 	Name    string `yaml:"name"`
 	Enabled bool   `yaml:"enabled"`
-	// Running says that the unit is always active: one that ends by itself would be
-	// started by every run.
+	// Running says that the unit is always active. Every run of the role would start a unit
+	// that ends by itself.
 	Running bool `yaml:"running"`
 	// Reads are the files that the unit is restarted for.
 	Reads []string `yaml:"reads"`
 }
 
-// unitTypes are the types of units in the order in which they start: a socket
-// cannot be opened once its service runs. Each has the section of its own, and
-// what starts it at boot.
+// unitTypes are the types of units in the order in which they start: a socket cannot be
+// opened once its service runs. Each has its own section, and the target that starts it at
+// boot.
 var unitTypes = []struct{ suffix, section, wantedBy string }{
 	{".socket", "Socket", "sockets.target"},
 	{".service", "Service", "multi-user.target"},
@@ -225,11 +225,12 @@ func (f *folder) units(units map[string]model.Unit) {
 			} else if of, there := units[template]; there && template != "" {
 				out.Reads = append(out.Reads, f.unitFiles(template, of)...)
 			}
-			if len(out.Reads) == 0 { // a unit that a package brings, without anything of ours
+			// A unit that a Debian package contains, without anything of kalypso's.
+			if len(out.Reads) == 0 {
 				out.Reads = append(out.Reads, f.spec.Pins.Path)
 			}
 			f.spec.Units = append(f.spec.Units, out)
-			// It is one unit for all assignments on a machine, also if a package brings it.
+			// Assignments on a machine share the unit, even if a package contains it.
 			f.objects = append(f.objects, backends.Object{Group: "machine", Kind: "unit", Name: name})
 		}
 	}
@@ -279,7 +280,7 @@ func (f *folder) runnable(name string, units map[string]model.Unit, ref model.Re
 	return false
 }
 
-// own reports whether kalypso writes the unit, and no Debian package brings it.
+// own reports whether kalypso writes the unit. If not, a Debian package contains it.
 func own(u model.Unit) bool {
 	return u.Unit != nil || u.Service != nil || u.Socket != nil || u.Timer != nil || u.Path != nil || u.Install != nil
 }
@@ -294,9 +295,9 @@ func ends(u model.Unit) bool {
 	return kind.Text() == "oneshot" && !slices.Contains([]string{"true", "yes", "on", "1"}, stays.Text())
 }
 
-// readers returns which of the package's files each unit reads: those that its
-// sections name, or a folder above them. A file that no unit names is read by all
-// services, and so is each by a unit that a Debian package brings.
+// readers returns the package's files that each unit reads: files that its sections name, or
+// a folder above them. All services read a file that no unit names. A unit from a Debian
+// package reads all files.
 func (f *folder) readers(units map[string]model.Unit) map[string][]string {
 	reads := map[string][]string{}
 	for _, file := range f.spec.Files {

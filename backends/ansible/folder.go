@@ -19,9 +19,9 @@ const (
 	secretsFile    = "secrets.yml"
 )
 
-// assignmentSpec is assignment.yml: what the role brings about on a host. Folders that
-// are kept were written by older versions of kalypso, so fields may be added, and
-// never change their meaning.
+// assignmentSpec is assignment.yml, the desired state of a host. Older versions of kalypso
+// wrote the folders that a build keeps. Fields may therefore be added, but their meaning
+// must not change.
 type assignmentSpec struct {
 	ID          string         `yaml:"id"`
 	Version     string         `yaml:"version"` // "" if the assignment has no version
@@ -84,7 +84,8 @@ func (f *folder) write(path string, data []byte, executable bool) {
 	f.files = append(f.files, backends.File{Path: path, Data: data, Executable: executable})
 }
 
-// fits reports whether a file system holds a path, on the machine or in the folder.
+// fits reports whether a path is short enough for a file system, on the machine or in the
+// folder.
 func (f *folder) fits(path string, ref model.Ref) bool {
 	err := files.Fits(path)
 	if err != nil {
@@ -122,7 +123,7 @@ func (f *folder) thing(kind, name string, ref model.Ref) {
 	}
 }
 
-// finding lets a hint follow what was reported.
+// finding is a reported diagnostic that can still get a hint.
 type finding struct{ d *diag.Diagnostic }
 
 func (r finding) hint(hint string) { *r.d = r.d.Hinting(hint) }
@@ -143,10 +144,10 @@ func (f *folder) manifest(field string) model.Ref {
 	return f.assignment.Ref.At(model.JoinPath("manifests", field))
 }
 
-// ansibleYAML returns a document as ansible-lint wants it, with the names and texts
-// of users, which may be long. It is made of types of this package, and of values
-// that unsafe has looked at, which always can be written: anything else is a
-// mistake in this package.
+// ansibleYAML returns a document in the style of ansible-lint, with names and texts of
+// users, which may be long. The document consists of types of this package, and of values
+// that unsafe has checked. Such values can always be written. Anything else is a mistake in
+// this package.
 func ansibleYAML(v any) []byte {
 	data, err := yaml.MarshalIndented(v)
 	if err != nil {
@@ -155,7 +156,7 @@ func ansibleYAML(v any) []byte {
 	return append([]byte("---\n# yamllint disable rule:line-length\n"), data...)
 }
 
-// unsafe returns a value in which no string is a template to Ansible.
+// unsafe returns a value in which Ansible does not read any string as a template.
 func unsafe(v model.Value) any {
 	switch v.Kind() {
 	case model.String:

@@ -25,7 +25,7 @@ import (
 //go:embed role
 var role embed.FS
 
-// roleFolder is where the role lies in a cluster type's folder.
+// roleFolder is the role's place in a cluster type's folder.
 const roleFolder = "roles/kalypso"
 
 // settings is ansible.cfg. Roles of the machine that runs the playbook do not
@@ -38,7 +38,8 @@ roles_path = %sroles
 pipelining = true
 `
 
-// settingsFrom returns ansible.cfg of a folder from which the one that has the role is at up.
+// settingsFrom returns ansible.cfg of a folder. up is the path from there to the folder with
+// the role.
 func settingsFrom(up string) backends.File {
 	return backends.File{Path: "ansible.cfg", Data: fmt.Appendf(nil, settings, up)}
 }
@@ -56,7 +57,7 @@ type play struct {
 	Tasks             []task            `yaml:"tasks"`
 }
 
-// task includes tasks of the role, or imports those of a file.
+// task includes tasks of the role, or imports the tasks of a file.
 type task struct {
 	Name    string      `yaml:"name"`
 	Include *roleTasks  `yaml:"ansible.builtin.include_role,omitempty"`
@@ -73,7 +74,7 @@ type tasksFile struct {
 	File string `yaml:"file"`
 }
 
-// assignment are the variables that the role takes for an assignment.
+// assignment are the variables of the role for an assignment.
 type assignment struct {
 	Assignment string   `yaml:"kalypso_assignment"`
 	DependsOn  []string `yaml:"kalypso_depends_on"`
@@ -95,8 +96,8 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	group := identifier(ct.Name)
 	title := "Deploy what is assigned to " + ct.Name + " in " + ct.Environment
 	imported := []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
-	// site is for the hosts of the inventory, and local for the host that it runs on, which
-	// kalypso_cluster names if it is in the inventory.
+	// site is for the hosts of the inventory. local is for the host that it runs on. If the
+	// inventory lists that host, kalypso_cluster is its name.
 	site := play{Name: title, Hosts: group, Become: o.become(),
 		Serial: o.Serial, MaxFailPercentage: &o.MaxFailPercentage, Tasks: imported}
 	local := play{Name: title + " to this machine",
@@ -304,8 +305,8 @@ func texts(v model.Value) []string {
 	return out
 }
 
-// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil if all of it is.
+// Divide returns the parts of a file that are for single clusters, by cluster, and the part
+// for all clusters under "". It returns nil if the whole file is for all clusters.
 func (ansible) Divide(file string, data []byte, own bool) map[string][]byte {
 	if !own || file != hostsFile {
 		return nil
@@ -328,7 +329,8 @@ func (ansible) Divide(file string, data []byte, own bool) map[string][]byte {
 	})
 }
 
-// Takes says that all of a host's variables are for all of its assignments, except its address.
+// Takes reports that all of a host's variables are for all of its assignments, except its
+// address.
 func (ansible) Takes(_ backends.Folder, path string) (string, bool) {
 	return "", !strings.HasSuffix(path, ".ansible_host")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// playbookToRun is a playbook that the host runs on itself: that of a repository
-// at a revision, or the one whose files the folder has.
+// playbookToRun is a playbook that the host runs on itself. It is from a repository at a
+// revision, or its files are in the folder.
 type playbookToRun struct {
 	Repo      string   `yaml:"repo,omitempty"`
 	Revision  string   `yaml:"revision,omitempty"`
@@ -103,8 +103,8 @@ func (f *folder) playbookFiles(run *playbookToRun, ref model.Ref) {
 	}
 }
 
-// variables returns the application's variables and the platform's values beside
-// each other.
+// variables returns the application's variables together with the platform's values, sorted
+// by name.
 func (f *folder) variables(own *model.Value, ref model.Ref) yaml.Mapping {
 	var out yaml.Mapping
 	if own != nil {

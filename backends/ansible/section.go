@@ -80,8 +80,8 @@ func oneLine(s string) bool {
 		!strings.HasSuffix(strings.TrimRight(s, " \t"), `\`)
 }
 
-// hardening confines a service (systemd.exec(5)). A directive that the service
-// gives itself is left to it.
+// hardening confines a service (systemd.exec(5)). A directive of the service itself takes
+// precedence.
 var hardening = []string{
 	"LockPersonality=true",
 	"NoNewPrivileges=true",
@@ -155,5 +155,5 @@ func (f *folder) confinement(service *model.Value) []string {
 		}
 		lines = append(lines, line)
 	}
-	return append(lines, "ReadWritePaths="+strings.Join(writable, " ")) // beside those that the service gives
+	return append(lines, "ReadWritePaths="+strings.Join(writable, " ")) // in addition to the service's own paths
 }

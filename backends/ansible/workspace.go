@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// service are the fields of #NamespaceService that concern a machine, and those
-// that only Kubernetes knows.
+// service are the fields of #NamespaceService for a machine, and the fields that only
+// Kubernetes supports.
 type service struct {
 	Deletion string
 	Machine  machine
@@ -106,8 +106,8 @@ func (f *folder) noEffect() {
 	}
 }
 
-// configFormat returns the shape of the platform config on a machine, which has
-// no ConfigMap.
+// configFormat returns the format of the platform config on a machine, which has no
+// ConfigMap.
 func (f *folder) configFormat() model.ConfigFormat {
 	if format := f.assignment.ConfigFormat; format != model.ConfigMap && format != "" {
 		return format
@@ -148,10 +148,11 @@ type secrets struct {
 	Lookup *lookup
 }
 
-// variables is the format of a file of variables in which no string is a template.
+// variables is the format of a file of variables. Ansible does not read its strings as
+// templates.
 const variables model.ConfigFormat = "yml"
 
-// lookup is how a secret is read where the playbook runs.
+// lookup describes how a playbook reads a secret.
 type lookup struct {
 	Plugin  string
 	Terms   []string
@@ -240,9 +241,9 @@ func (l *lookup) expression(s backends.Secret) string {
 	return call
 }
 
-// jinjaString returns a string literal of Jinja, which reads escapes as Python
-// does. Braces are escaped as well: they would be read again where the result of
-// a template is a template (https://jinja.palletsprojects.com/templates/#literals).
+// jinjaString returns a string literal of Jinja, which reads escapes as Python does. It also
+// escapes braces, because Jinja would read them again if the result of a template is a
+// template (https://jinja.palletsprojects.com/templates/#literals).
 func jinjaString(s string) string { return "'" + jinjaEscapes.Replace(s) + "'" }
 
 var jinjaEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "{", `\x7b`, "}", `\x7d`)

@@ -67,7 +67,7 @@ func New() backends.Backend { return argocd{} }
 // Name is the backend's key in #Reconciler.
 func (argocd) Name() string { return backend }
 
-// Support says that Argo CD delivers what runs on Kubernetes.
+// Support reports that Argo CD delivers everything that runs on Kubernetes.
 func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
 // Traits returns the traits of Argo CD: values of single clusters reach them in ApplicationSets. It
@@ -87,7 +87,8 @@ func (argocd) Traits() backends.Traits {
 	}
 }
 
-// Reconciled names what is in assignments.yaml.
+// Reconciled returns the names of the objects in assignments.yaml, or of the set's
+// Applications.
 func (argocd) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
 	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType,
 		f.DeploymentTarget), Objects: applications(environment, clusterType, f)}
@@ -124,8 +125,8 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	return delivery.Finish(a, emission, share.at(a, o), ds)
 }
 
-// referenced returns the folder of a workload that Argo CD fetches, and what
-// Index needs to know of its Application.
+// referenced returns the folder of a workload that Argo CD fetches, and the data about its
+// Application that Index needs.
 func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
 	source, ds := sourceOf(a, o)
 	share := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
@@ -152,8 +153,8 @@ func (argocd) Central(ct *backends.ClusterType, deploymentTargets []string) []ba
 	return out
 }
 
-// Accounts returns the one of Argo CD's controller, for the cluster that it runs on, and the
-// one that argocd cluster add makes on others.
+// Accounts returns the account of Argo CD's controller, for the cluster that it runs on, and
+// the account that `argocd cluster add` creates on other clusters.
 func (argocd) Accounts(ct *backends.ClusterType) backends.Accounts {
 	o, _ := optionsOf(ct.Reconciler)
 	return backends.Accounts{Folders: []backends.Account{{Namespace: o.Namespace,
@@ -179,8 +180,8 @@ func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 	return ds
 }
 
-// reachesArgoCD returns an error where the workload's namespace is Argo CD's own:
-// who may write there may do whatever Argo CD can.
+// reachesArgoCD returns an error if the workload's namespace is Argo CD's own. Any object
+// there may use all rights of Argo CD.
 func reachesArgoCD(a *backends.Assignment, o options) []diag.Diagnostic {
 	if a.Namespace != o.Namespace || !o.eachCluster() && o.destination().remote() {
 		return nil
@@ -205,7 +206,7 @@ func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	}
 	meta := kubernetes.Meta(a, applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), o.Namespace)
 	if o.remote() {
-		// The root Application applies it beside the folder's: in the same wave.
+		// The root Application applies it together with the folder's, in the same wave.
 		inWave(&meta, a.Wave-manyWaves)
 	}
 	return applicationObject(meta, application{

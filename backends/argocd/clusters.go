@@ -72,9 +72,9 @@ func namesOn(clusters []string, name string) []string {
 	return out
 }
 
-// applications returns the names of the Applications that bring a folder to
-// clusters, with the names of the clusters; none if there is but one, which
-// backends.AssignmentName names.
+// applications returns the names of the Applications that deliver a folder to clusters, with
+// the names of the clusters. It returns nil if there is only one Application, whose name is
+// backends.AssignmentName.
 func applications(environment, clusterType string, f backends.Folder) map[string]string {
 	clusters := read(options{}, []backends.Folder{f})[0].Clusters
 	if len(clusters) == 0 {
@@ -117,7 +117,7 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 		s.Generators[0].List.Elements = append(s.Generators[0].List.Elements, element{c.Name, names[i], details[i]})
 	}
 	if details[0] != nil {
-		// toJson makes it a value, which no template reads again.
+		// toJson makes it a value, and templates do not read values again.
 		s.TemplatePatch = "spec: {{ toJson .spec }}\n"
 	}
 	return kubernetes.Object{APIVersion: api, Kind: setKind.Kind, Metadata: meta, Spec: s}
@@ -156,10 +156,10 @@ func apart(spec application, sources []source) (common detail, details []*detail
 // isPlain reports whether a template would leave a text as it is.
 func isPlain(text []byte) bool { return !bytes.Contains(text, []byte("{{")) }
 
-// onClusters returns the folder with ApplicationSets in the place of the one that
-// brings the folder, which is not in assignments.yaml, and of the workload's
-// Application. Values of single clusters are merged over the composed ones: in a
-// chart's values, and in the platform config by a patch of the folder.
+// onClusters returns the folder with ApplicationSets. One replaces the Application of the
+// folder, which is not in assignments.yaml, and one the workload's Application. Values of
+// single clusters override the composed ones. In a chart they are part of its values, and in
+// the platform config a patch of the folder.
 func onClusters(a *backends.Assignment, o options, c delivery.Content,
 	share shared) (delivery.Content, []diag.Diagnostic) {
 	const field = "argocd.clusters"
@@ -205,8 +205,8 @@ func ownOf(a *backends.Assignment, c *model.Cluster) (model.Value, bool) {
 	return own, len(own.Fields()) > 0
 }
 
-// unreached returns an error for each cluster whose values would reach nothing, as
-// one Application goes to one destination.
+// unreached returns an error for each cluster with values that cannot reach it, because one
+// Application has only one destination.
 func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 	if o.eachCluster() {
 		return nil
@@ -255,8 +255,8 @@ func contradicts(values, others model.Value) bool {
 	return false
 }
 
-// folderSources returns where each cluster's Application finds the folder, with the
-// patch that gives the platform config the cluster's values.
+// folderSources returns the source of the folder for each cluster's Application. It includes
+// the patch with the cluster's values of the platform config.
 func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	sources := make([]source, len(a.Clusters))
@@ -300,8 +300,8 @@ func workloadSources(a *backends.Assignment, s source) []source {
 	return sources
 }
 
-// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil if all of it is.
+// Divide returns the parts of a file that are for single clusters, by cluster, and the part
+// for all clusters under "". It returns nil if the whole file is for all clusters.
 func (argocd) Divide(file string, data []byte, own bool) map[string][]byte {
 	if own || file != delivery.ReconcilerFile {
 		return nil
@@ -317,5 +317,6 @@ func (argocd) Divide(file string, data []byte, own bool) map[string][]byte {
 	})
 }
 
-// Takes says that each value which is for no assignment's own object is for all of them.
+// Takes reports that each value outside of an assignment's own objects is for all
+// assignments.
 func (argocd) Takes(backends.Folder, string) (string, bool) { return "", true }

@@ -16,10 +16,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Index returns README.md and kustomization.yaml, and with gitops
-// assignments.yaml: the AppProjects, and one Application per folder. If a
-// folder goes to other clusters than Argo CD's own, kustomization.yaml also lists
-// its reconciler.yaml, which stays with Argo CD.
+// Index returns README.md, kustomization.yaml and, with gitops, assignments.yaml with the
+// AppProjects and one Application per folder. If a folder goes to clusters other than Argo
+// CD's own, kustomization.yaml also lists its reconciler.yaml. That file stays in Argo CD's
+// cluster.
 func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
@@ -45,8 +45,8 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 	return delivery.Sorted(files), nil
 }
 
-// Entries returns the Kustomization of the folder. A cluster whose Applications are in another
-// cluster's Argo CD follows nothing.
+// Entries returns the Kustomization of the folder. If another cluster's Argo CD has the
+// Applications, clusters cannot have entries.
 func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
@@ -73,7 +73,7 @@ const manyWaves = 100
 // assignments returns the objects of assignments.yaml.
 func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	var docs []any
-	first := -1 // the wave of Applications that depend on nothing
+	first := -1 // the wave of Applications without dependencies
 	if slices.ContainsFunc(folders, func(f folder) bool { return f.Wave > 0 || f.apart() }) {
 		first = -manyWaves
 	}
@@ -87,7 +87,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	}
 	for _, f := range folders {
 		if len(f.Clusters) > 0 {
-			continue // its own reconciler.yaml brings it to each of them
+			continue // its own reconciler.yaml delivers it to each of them
 		}
 		meta := delivery.AssignmentMeta(ct, f.Folder, o.Namespace)
 		inWave(&meta, first+f.Wave)
@@ -103,8 +103,8 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 	return docs
 }
 
-// owners are all who name an Application or an AppProject of the cluster type.
-// A prefix that no name can have tells the kinds apart.
+// owners returns the owners of all Applications and AppProjects of the cluster type. A
+// prefix with a space, which no name can have, separates the kinds.
 func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	out := []delivery.Owner{
 		{Name: "Application " + delivery.RootName(ct), Of: "the root Application"},
@@ -138,8 +138,8 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	return out
 }
 
-// health is the health check of Applications that Argo CD had until 1.8 and its
-// documentation gives to restore it
+// health is the health check of Applications that Argo CD had until 1.8. Its documentation
+// contains the check, to restore it
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#argocd-app).
 //
 //go:embed health.lua
@@ -194,8 +194,8 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 		return yaml.Must(docs...), ds
 	}
 	return append(healthCheck(o.Namespace), yaml.Must(
-		// It permits what may be in assignments.yaml: Applications and AppProjects beside Argo CD,
-		// and what makes Applications for each cluster.
+		// It permits the content of assignments.yaml: Applications and AppProjects in Argo
+		// CD's namespace, and the sets that make Applications for each cluster.
 		projectObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), appProject{
 			Description:  fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
 			SourceRepos:  []string{ct.GitOps.URL()},
@@ -212,7 +212,7 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 	)...), nil
 }
 
-// treeSource is a folder of the repository or the artifact that holds the
+// treeSource returns the source of a folder in the repository or the artifact of the
 // environment's tree. Argo CD reads artifacts since 3.1
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/oci).
 func treeSource(ct *backends.ClusterType, path string) source {

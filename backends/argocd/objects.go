@@ -15,8 +15,8 @@ const (
 	inCluster     = "https://kubernetes.default.svc"
 	inClusterName = "in-cluster"
 
-	// Without it, Applications leave their objects behind when they are deleted,
-	// and projects can go before their Applications, which then cannot.
+	// Without the finalizer, deleted Applications leave their objects behind. Projects can
+	// then go before their Applications, which cannot be deleted any more.
 	finalizer = "resources-finalizer.argocd.argoproj.io"
 )
 
@@ -30,8 +30,8 @@ type application struct {
 	IgnoreDifferences []ignoreDifference `yaml:"ignoreDifferences,omitempty"`
 }
 
-// The annotation of Applications that people sync, because the platform says so: what observes them does
-// not take them for suspended.
+// The annotation of Applications that people sync, because the platform says so. Observers
+// do not report such an Application as suspended.
 const (
 	syncAnnotation = "kalypso.io/sync"
 	manualSync     = "manual"
@@ -49,7 +49,7 @@ func applicationObject(meta kubernetes.Metadata, spec application) kubernetes.Ob
 	return kubernetes.Object{APIVersion: api, Kind: "Application", Metadata: meta, Spec: spec}
 }
 
-// source is where manifests are fetched. It has either a Path or a Chart.
+// source is the place of manifests. It has either a Path or a Chart.
 type source struct {
 	RepoURL        string           `yaml:"repoURL"`
 	TargetRevision string           `yaml:"targetRevision"`
@@ -78,8 +78,7 @@ type helmSource struct {
 	ValuesObject *model.Value `yaml:"valuesObject,omitempty"`
 }
 
-// destination is a namespace of a cluster, which is given by either Server or
-// Name.
+// destination is a namespace of a cluster. Either Server or Name identifies the cluster.
 type destination struct {
 	Server    string `json:"server,omitempty" yaml:"server,omitempty"`
 	Name      string `json:"name,omitempty" yaml:"name,omitempty"`
@@ -134,9 +133,9 @@ type ignoreDifference struct {
 }
 
 // appProject is the spec of an AppProject
-// (https://argo-cd.readthedocs.io/en/stable/user-guide/projects). An absent list
-// of cluster-scoped objects permits none, an absent list of namespaced kinds
-// permits all.
+// (https://argo-cd.readthedocs.io/en/stable/user-guide/projects). An absent list of
+// cluster-scoped objects permits none of them. An absent list of namespaced kinds permits
+// all of them.
 type appProject struct {
 	Description                string          `yaml:"description"`
 	SourceRepos                []string        `yaml:"sourceRepos"`

@@ -102,8 +102,8 @@ func (o options) folderSync() *syncPolicy {
 	return p
 }
 
-// syncOf returns how a folder is synced. One that holds the workload itself is
-// synced as workloads are, which may mean by hand.
+// syncOf returns how Argo CD syncs a folder. A folder with the workload itself is synced as
+// workloads are, which may be by hand.
 func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()

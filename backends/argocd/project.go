@@ -53,12 +53,13 @@ func workspaceProject(environment, clusterType, workspace string) string {
 
 var anyKind = groupKind{Group: "*", Kind: "*"}
 
-// projectsOfAssignment returns the AppProjects of the Applications that apply the folder: of the one
-// Application, and where it goes to each cluster of an inventory, of those. The first is there in
-// any case, as earlier releases had it for both, and Argo CD deletes no project that is used.
+// projectsOfAssignment returns the AppProjects of the Applications that apply the folder.
+// The first is for the one Application. If the folder goes to each cluster of an inventory,
+// the second is for those Applications. The first always exists: earlier releases used it
+// for both, and Argo CD does not delete a project in use.
 //
-// A folder of another backend, or of an earlier release, is permitted everything: nobody knows what
-// it holds.
+// The projects of a folder of another backend, or of an earlier release, permit everything,
+// because the content of the folder is not known.
 func projectsOfAssignment(ct *backends.ClusterType, o options, f folder) []kubernetes.Object {
 	spec := appProject{
 		Description: fmt.Sprintf("Assignment of %s to cluster type %s in %s",
@@ -88,9 +89,9 @@ func assignmentProjects(ct *backends.ClusterType, f folder) []string {
 	return out
 }
 
-// projectOfWorkload returns the AppProject of the workload's Application: what
-// others wrote reaches the workload's namespace, wherever that is, and what its
-// workspace allows, and nothing else.
+// projectOfWorkload returns the AppProject of the workload's Application. Other people's
+// manifests reach only the workload's namespace, on any server, and the objects that the
+// workspace allows.
 func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes.Object {
 	spec := appProject{
 		Description: fmt.Sprintf("Workload of %s on cluster type %s in %s",
@@ -100,7 +101,8 @@ func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes
 		NamespaceResourceWhitelist: []groupKind{anyKind},
 	}
 	if f.CreatesNamespace {
-		// By name, as any other would be somebody else's. Argo CD never prunes it.
+		// By name, because a Namespace with another name belongs to others. Argo CD never
+		// prunes it.
 		spec.ClusterResourceWhitelist = []clusterObject{{Kind: "Namespace", Name: f.Namespace}}
 	}
 	if f.Bounds != nil {
@@ -228,7 +230,7 @@ func union(a, b model.Patterns) model.Patterns {
 	return out
 }
 
-// overlap reports whether a text is matched by both of two patterns, in which * stands for any text.
+// overlap reports whether two patterns match the same text. * stands for any text.
 func overlap(a, b string) bool {
 	switch {
 	case a == "" && b == "":
@@ -373,8 +375,8 @@ func boundsOf(w *model.Workspace) *bounds {
 	return &bounds{w.Objects.Namespaced, w.Objects.ClusterScoped, w.Namespaces}
 }
 
-// in lets a project permit what the bounds allow, except Argo CD's own namespace, where there
-// may be Applications of any project.
+// in adds the permissions of the bounds to a project, except Argo CD's own namespace, which
+// may contain Applications of any project.
 func (b *bounds) in(spec *appProject, own string) {
 	spec.NamespaceResourceWhitelist, spec.NamespaceResourceBlacklist = kindsOf(b.Namespaced)
 	if len(spec.NamespaceResourceWhitelist) == 0 {
@@ -383,7 +385,7 @@ func (b *bounds) in(spec *appProject, own string) {
 	}
 	allowed, denied := kindsOf(b.ClusterScoped)
 	for _, k := range allowed {
-		if k == (groupKind{Kind: "Namespace"}) { // those that its objects may be in
+		if k == (groupKind{Kind: "Namespace"}) { // only the namespaces that its objects may be in
 			for _, name := range b.Namespaces {
 				if !strings.HasPrefix(name, "!") {
 					spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Kind: k.Kind, Name: name})
@@ -403,7 +405,7 @@ func (b *bounds) in(spec *appProject, own string) {
 	}
 }
 
-// noServer matches no server's URL, and takes all away.
+// noServer does not match the URL of any server, so it excludes all of them.
 const noServer = "!http*"
 
 // destinationsOf returns the destinations of a project for patterns of namespaces, except Argo CD's
@@ -434,7 +436,7 @@ func destinationsOf(namespaces model.Patterns, own string) []destination {
 	return out
 }
 
-// kindsOf returns the kinds that patterns allow, and those that they take away.
+// kindsOf returns the kinds that patterns allow, and the kinds that they exclude.
 func kindsOf(patterns model.Patterns) (allowed, denied []groupKind) {
 	for _, p := range patterns {
 		if not, takesAway := strings.CutPrefix(p, "!"); takesAway {
@@ -446,15 +448,16 @@ func kindsOf(patterns model.Patterns) (allowed, denied []groupKind) {
 	return allowed, denied
 }
 
-// kindsLike returns the kinds that a pattern of texts is for, such as "apps/*", in which a
-// kind of the core group has no group. Each * of a pattern without a slash may be for one.
+// kindsLike returns the kinds that a pattern such as "apps/*" matches. In patterns, a kind
+// of the core group has no group. Each * of a pattern without a slash may also match a
+// slash.
 func kindsLike(pattern string) []groupKind {
 	if pattern == "*" {
 		return []groupKind{anyKind}
 	}
 	if group, kind, found := strings.Cut(pattern, "/"); found {
 		if strings.Trim(group, "*") == "" {
-			group = "?*" // any but the core group, whose kinds have no slash
+			group = "?*" // any group except the core group, whose kinds have no slash
 		}
 		return []groupKind{{group, kind}}
 	}

@@ -22,9 +22,9 @@ const (
 	weightAnnotation  = "helm.sh/hook-weight"
 )
 
-// rendered returns the folder of a workload that was rendered, and how the
-// folder's Application syncs it. Custom resources whose CRD is among the objects
-// need no wave: Argo CD applies CRDs first, and tries nothing out that they define.
+// rendered returns the folder of a rendered workload, and how the folder's Application syncs
+// it. Custom resources whose CRD is among the objects need no wave. Argo CD applies CRDs
+// first, and does not dry-run objects of their kinds.
 func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
 	applied, left := kubernetes.Split(delivery.Rendered(a), func(o model.Projected) bool {
 		return len(phasesOf(o)) > 0 // it knows no tests and rollbacks
@@ -32,12 +32,12 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 	ds := delivery.Hooks(a, nil, left)
 	objects, workspace, problems := inOrder(a, applied)
 	for i, o := range objects {
-		// The API server merges a CRD, which others add versions and conversions to, and an object
-		// that is too large for Argo CD to do so.
+		// The API server merges a CRD, because other people add versions and conversions to
+		// it. It also merges an object that is too large for Argo CD.
 		if kubernetes.IsDefinition(o.Value) || len(o.Value.AppendJSON(nil)) > maxClientSide {
 			objects[i].Value = withOptions(objects[i].Value, "ServerSideApply=true")
 		}
-		// It is neither pruned, nor does it go with the Application.
+		// Argo CD does not prune it, and does not delete it with the Application.
 		if kubernetes.Keeps(o.Value) {
 			objects[i].Value = withOptions(objects[i].Value, "Prune=false", "Delete=false")
 		}
@@ -54,7 +54,7 @@ const (
 	inSync  = "Sync"
 )
 
-// phaseOf are the phases in which Argo CD runs the hooks of Helm, by their events
+// phaseOf are the phases in which Argo CD runs Helm's hooks, by their events
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/helm/#helm-hooks).
 var phaseOf = map[string]string{
 	"pre-install": preSync, "pre-upgrade": preSync, "post-install": "PostSync", "post-upgrade": "PostSync",
@@ -118,14 +118,15 @@ func waveOf(object model.Value) int {
 	return 0
 }
 
-// inOrder returns the objects with the annotations that let hooks before the sync, and
-// what is in negative waves, find the workspace, and those that the workspace needs for it.
+// inOrder returns the objects, and the annotations of the workspace, in an order that lets
+// early objects find the workspace. Early objects are hooks before the sync, and objects in
+// negative waves.
 //
-// Argo CD would run hooks of PreSync before it creates anything of the folder, its
-// namespace included, and no sync would ever succeed. So they run as hooks of the sync
-// itself: first the workspace and CRDs, then these hooks by their waves, then the rest in
-// its own waves. A hook that runs in other phases too is in the same wave there, as an
-// object has but one.
+// Argo CD would run hooks of PreSync before it creates anything of the folder, even its
+// namespace, and a sync would never succeed. They therefore run as hooks of the sync itself.
+// First come the workspace and CRDs, then these hooks by their waves, then the rest in its
+// own waves. A hook that also runs in other phases is in the same wave there, because an
+// object has only one.
 func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Projected,
 	map[string]string, []diag.Diagnostic) {
 	rest := 0                                   // the first wave of the others
@@ -179,8 +180,8 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 // annotations and for kalypso's.
 const maxClientSide = 240 << 10
 
-// withOptions adds sync options to an object, each in the place of another value of
-// it.
+// withOptions adds sync options to an object. Each replaces another value of the same
+// option.
 func withOptions(object model.Value, options ...string) model.Value {
 	var all []string
 	for option := range strings.SplitSeq(kubernetes.Annotation(object, optionsAnnotation), ",") {

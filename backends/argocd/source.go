@@ -17,13 +17,13 @@ import (
 // shared is the data of a folder that Index needs for its Applications. It contains only
 // differences from the usual case, because the provenance record contains it once per assignment.
 type shared struct {
-	// Repo is the source's URL, where kalypso makes the project; "" if the
-	// reconciler names one.
+	// Repo is the source's URL, if kalypso makes the project; "" if the reconciler names
+	// one.
 	Repo string `json:"repo,omitempty"`
-	// Destination is the cluster; nil if the reconciler gives none.
+	// Destination is the cluster; nil if the reconciler does not name one.
 	Destination *destination `json:"destination,omitempty"`
-	// Clusters are the names of the clusters that the folder goes to, each by an
-	// Application that an ApplicationSet makes; none if Destination says it.
+	// Clusters are the names of the clusters that the folder goes to, each by an Application
+	// of an ApplicationSet; none if there is a Destination.
 	Clusters []string `json:"clusters,omitempty"`
 	// Own says that the workload's Application is in a project of its own. In records of earlier
 	// releases, it is in the project of its workspace.
@@ -68,7 +68,8 @@ func (s shared) at(a *backends.Assignment, o options) shared {
 type folder struct {
 	backends.Folder
 	shared
-	// foreign says that another backend made it, which shares nothing with us.
+	// foreign says that another backend made the folder, and that its shared data is not
+	// known.
 	foreign bool
 }
 
@@ -79,11 +80,11 @@ func (f folder) destination() destination {
 	return *f.Destination
 }
 
-// apart reports whether reconciler.yaml is listed apart from the folder: it holds what
-// stays with Argo CD.
+// apart reports whether the list has the folder and its reconciler.yaml separately, because
+// the objects of that file stay with Argo CD.
 func (f folder) apart() bool { return f.remote() || len(f.Clusters) > 0 }
 
-// hasApplication reports whether the folder holds an Application of the workload.
+// hasApplication reports whether the folder contains an Application of the workload.
 func (f folder) hasApplication() bool { return !f.foreign && f.Rendered == nil }
 
 // remote reports whether the workload's Application must be listed apart from the
@@ -160,9 +161,10 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 	return s, ds
 }
 
-// release returns how Argo CD renders a chart. It loses a null in valuesObject: an ApplicationSet
-// leaves such keys out (deeplyReplaceWithFilter in applicationset/utils/utils.go), and a merge
-// patch that changes an Application takes null for "no such key". Text keeps it.
+// release returns how Argo CD renders a chart. Argo CD loses a null in valuesObject. An
+// ApplicationSet leaves such keys out (deeplyReplaceWithFilter in
+// applicationset/utils/utils.go). For a merge patch of an Application, null means "no such
+// key". Text keeps the null.
 func release(a *backends.Assignment, h *model.Helm) *helmSource {
 	r := &helmSource{SkipCRDs: h.CRDs == model.SkipCRDs, ReleaseName: delivery.ReleaseName(a, h)}
 	r.ValuesObject = delivery.ChartValues(a, h)
@@ -188,8 +190,8 @@ func changes(k *model.Kustomize, further []model.KustomPatch) *kustomizeSource {
 	return out
 }
 
-// imageOverride returns a replacement as `kustomize edit set image` reads it,
-// which is what Argo CD hands it to: name=newName:tag, or @digest.
+// imageOverride returns a replacement in the form of `kustomize edit set image`, which Argo
+// CD calls with it: name=newName:tag, or @digest.
 func imageOverride(i model.KustomImage) string {
 	out := i.Name
 	if i.NewName != "" {
@@ -224,8 +226,8 @@ func gitSource(g *model.Git) source {
 	return s
 }
 
-// gitName returns a branch or a tag. Argo CD would take 1.x for a range of
-// versions, so such a name is written in full.
+// gitName returns a branch or a tag. Argo CD would read 1.x as a range of versions, so such
+// a name is written in full.
 func gitName(prefix, name string) string {
 	if _, err := semver.NewVersion(name); err == nil {
 		return name

@@ -38,7 +38,7 @@ func New() backends.Backend { return cue{} }
 // Name is the backend's key in #Reconciler.
 func (cue) Name() string { return backend }
 
-// Support says that a function may do with any manifests what it likes.
+// Support reports that a function may use all manifests as it likes.
 func (cue) Support(kind model.SourceKind) backends.Support {
 	if kind == model.PackageSource {
 		return backends.Support{Rendered: "a package has nothing to render"}
@@ -51,13 +51,13 @@ func (cue) Traits() backends.Traits {
 	return backends.Traits{AnyGroup: true}
 }
 
-// Reconciled says that nothing in a cluster tells.
+// Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (cue) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
 
-// Emit returns the files that the function gives, and those of the namespace
-// service. A function that gives none is an error: an empty folder deploys nothing.
+// Emit returns the files of the function, and the files of the namespace service. A function
+// without files is an error, because an empty folder deploys nothing.
 func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	described, _ := a.Reconciler.Value.Lookup("files")
 	ref := a.Reconciler.Ref.At(backend + ".files")
@@ -77,11 +77,11 @@ func (cue) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	return delivery.Finish(a, backends.Emission{Files: folder.Files, Objects: folder.Objects}, nil, ds)
 }
 
-// Central returns nothing: kalypso does not know where the reconciler runs.
+// Central returns nil, because kalypso does not know where the reconciler runs.
 func (cue) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
-// Index returns the files of the reconciler's index, with a README.md unless it
-// gives one. A file in the place of an assignment's folder is an error.
+// Index returns the files of the reconciler's index, and a README.md unless the index has
+// one. A file in the place of an assignment's folder is an error.
 func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	described, _ := ct.Reconciler.Value.Lookup("index")
 	ref := ct.Reconciler.Ref.At(backend + ".index")
@@ -107,7 +107,7 @@ func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backend
 	return index.Files, ds
 }
 
-// Accounts says that only the platform team knows them.
+// Accounts reports that only the platform team knows the accounts.
 func (cue) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
 }

@@ -36,9 +36,8 @@ const (
 	partLabel = "kalypso.io/bundle"
 )
 
-// bundleName returns the name of a bundle, which is its Helm release's as well.
-// Every name ends in a part, so that no two parts of two deployment targets have
-// one name.
+// bundleName returns the name of a bundle, which is also the name of its Helm release. Every
+// name ends in a part, so that two parts of two deployment targets never have the same name.
 func bundleName(environment, clusterType, deploymentTarget string, p part) string {
 	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-"+string(p), model.MaxHelmRelease)
 }
@@ -47,8 +46,8 @@ func nameOf(a *backends.Assignment, p part) string {
 	return bundleName(a.Environment, a.ClusterType, a.DeploymentTarget, p)
 }
 
-// labels returns the labels of a bundle. Bundles have no annotations, so these say
-// which assignment it is of.
+// labels returns the labels of a bundle. Bundles have no annotations, so their labels name
+// the assignment.
 func labels(a *backends.Assignment, deploymentTarget string, p part) map[string]string {
 	return map[string]string{
 		managedByLabel:                 "kalypso",
@@ -70,7 +69,7 @@ func workloadDependencies(a *backends.Assignment, own ...part) []dependency {
 	}
 	for _, target := range a.DependsOn {
 		wanted := labels(a, target, partWorkload)
-		delete(wanted, managedByLabel) // the others say enough
+		delete(wanted, managedByLabel) // the other labels are sufficient
 		out = append(out, dependency{Selector: &selector{wanted}})
 	}
 	return out
@@ -140,8 +139,8 @@ func (f *folder) bundle() {
 	}))
 }
 
-// overlays adds the platform configs of clusters that have values of their own,
-// and what chooses them.
+// overlays adds the platform configs of clusters that have values of their own, and the
+// customizations that select them.
 func (f *folder) overlays() {
 	for i := range f.assignment.Clusters {
 		c := &f.assignment.Clusters[i]
@@ -161,8 +160,8 @@ func (f *folder) overlays() {
 	}
 }
 
-// overlay returns the kustomization.yaml that makes the workspace a cluster's: a
-// patch that holds all keys of the config replaces each of them.
+// overlay returns the kustomization.yaml that turns the workspace into a cluster's
+// workspace. Its patch contains all keys of the config and replaces each of them.
 func overlay(dir, patch string) backends.File {
 	type reference struct {
 		Path string `yaml:"path"`
@@ -202,7 +201,8 @@ func (f *folder) rendered() {
 	case len(crds) > 0:
 		f.manifests(partCRDs, fleetYAML{
 			ServiceAccount: f.options.ServiceAccount,
-			// Another assignment's bundle may have left them, or had them for both.
+			// Another assignment's bundle may have left the definitions, or owned them for
+			// both.
 			Helm:               &helm{TakeOwnership: true},
 			DeleteCRDResources: deletes,
 		}, crds)
@@ -234,9 +234,9 @@ func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 	}
 }
 
-// maxRelease is how many bytes a Secret can hold (MaxSecretSize in
-// k8s.io/api/core/v1). A release holds more than the manifests, so this is
-// where there is no hope.
+// maxRelease is the number of bytes that fit into a Secret (MaxSecretSize in
+// k8s.io/api/core/v1). A release contains more than the manifests, so larger manifests can
+// never fit.
 const maxRelease = 1 << 20
 
 // stored returns how many bytes a release keeps of data at the very least: gzip,

@@ -69,8 +69,8 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 	case model.OCISource:
 		s.Referenced = "Fleet fetches git repositories and charts, and no other OCI artifacts"
 	case model.KustomizeSource:
-		// A bundle holds the files below its folder, and an overlay's base is not
-		// among them.
+		// A bundle contains the files below its folder, and an overlay's base is not one of
+		// them.
 		s.Referenced = "Fleet reads the overlay's folder alone, without the bases beside it"
 	}
 	return s
@@ -82,7 +82,7 @@ func (fleet) Traits() backends.Traits {
 		Bootstraps: "two GitRepos; apply them to the management cluster"}
 }
 
-// Reconciled says that nothing in a cluster tells.
+// Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (fleet) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
@@ -112,8 +112,8 @@ func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic)
 		shared{Reconciler: !a.Render}, append(ds, f.ds...))
 }
 
-// Central returns the workspaces' Bundles: one Fleet may serve many cluster types.
-// The names of an assignment's other objects there differ where these do.
+// Central returns the workspaces' Bundles, because one Fleet may serve many cluster types.
+// If the Bundles have different names, so do an assignment's other objects there.
 func (fleet) Central(ct *backends.ClusterType, deploymentTargets []string) []backends.Object {
 	o, _ := optionsOf(ct.Reconciler)
 	out := make([]backends.Object, len(deploymentTargets))
@@ -149,8 +149,8 @@ type folder struct {
 	ds         []diag.Diagnostic
 	// customizations of the workspace's bundle.
 	customizations []target
-	// bare says that there is no workload, so that others who wait for it wait for
-	// the workspace.
+	// bare says that there is no workload. Bundles that depend on it then wait for the
+	// workspace.
 	bare bool
 	// ignored are the folders with bundles of their own.
 	ignored []string
@@ -162,8 +162,8 @@ func (f *folder) management(o kubernetes.Object) {
 	f.objects = append(f.objects, o.Identity())
 }
 
-// The labels that tell Fleet which clusters are of a cluster type, unless the
-// reconciler says others. The first two are also on every bundle.
+// The labels with which Fleet selects the clusters of a cluster type, unless the reconciler
+// names others. The first two are also on every bundle.
 const (
 	environmentLabel = "kalypso.io/environment"
 	clusterTypeLabel = "kalypso.io/cluster-type"
@@ -213,8 +213,8 @@ func (o options) drift() *correctDrift {
 	return &correctDrift{Enabled: true}
 }
 
-// local reports whether the repository is a path, which to Fleet is one of the pod
-// that looks for it.
+// local reports whether the repository is a path. For Fleet it would be a path in the pod
+// that fetches the repository.
 func local(repo string) bool { return strings.HasPrefix(repo, "file://") }
 
 // pattern reports whether Fleet would read a path as a pattern for several

@@ -15,7 +15,7 @@ import (
 
 // shared is the data of a folder that Index needs.
 type shared struct {
-	// Reconciler says that the folder has a reconciler.yaml, for the management cluster.
+	// Reconciler says that the folder has a reconciler.yaml for the management cluster.
 	Reconciler bool `json:"reconciler,omitempty"`
 }
 
@@ -78,7 +78,7 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 	clusters, management := pull, pull
 	clusters.Paths = []string{root + "/*"}
 	clusters.Targets = []target{{Name: ct.Name, ClusterSelector: o.selector(ct.Environment, ct.Name)}}
-	management.Bundles = []bundlePath{{Base: root}} // of the local cluster, where no targets are given
+	management.Bundles = []bundlePath{{Base: root}} // of the local cluster, because there are no targets
 	// It is not RootName, for a cluster type may be the management cluster itself.
 	managementName := model.ShortName(delivery.RootName(ct)+"-management", model.MaxLabel)
 	return yaml.Must(
@@ -109,16 +109,16 @@ func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
 	return nil
 }
 
-// onCluster returns the values as they are on a cluster, and those of its own; differs says
-// whether there are any that are others than the composed ones.
+// onCluster returns the values of the assignment on a cluster, and the cluster's own values.
+// differs reports whether the cluster's values change the composed ones.
 func (f *folder) onCluster(c *model.Cluster) (merged, own model.Value, differs bool) {
 	own = c.ValuesOf(f.assignment.DeploymentTarget)
 	merged = model.Merge(f.assignment.Values, own)
 	return merged, own, !merged.Equal(f.assignment.Values)
 }
 
-// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil if all of it is.
+// Divide returns the parts of a file that are for single clusters, by cluster, and the part
+// for all clusters under "". It returns nil if the whole file is for all clusters.
 func (fleet) Divide(file string, data []byte, own bool) map[string][]byte {
 	if own {
 		return nil
@@ -136,5 +136,5 @@ func (fleet) Divide(file string, data []byte, own bool) map[string][]byte {
 	})
 }
 
-// Takes says that no own files of a cluster type have values.
+// Takes reports that a cluster type's own files have no values.
 func (fleet) Takes(backends.Folder, string) (string, bool) { return "", false }

@@ -21,7 +21,7 @@ type gitRepo struct {
 	Repo             string        `yaml:"repo"`
 	Branch           string        `yaml:"branch,omitempty"`
 	Revision         string        `yaml:"revision,omitempty"` // a tag or a commit
-	Paths            []string      `yaml:"paths,omitempty"`    // searched for bundles; none for the root
+	Paths            []string      `yaml:"paths,omitempty"`    // searched for bundles; the root if empty
 	Bundles          []bundlePath  `yaml:"bundles,omitempty"`  // instead of paths: exactly these
 	TargetNamespace  string        `yaml:"targetNamespace,omitempty"`
 	ClientSecretName string        `yaml:"clientSecretName,omitempty"`
@@ -60,15 +60,15 @@ type fleetYAML struct {
 	Labels         map[string]string `yaml:"labels"`
 	ServiceAccount string            `yaml:"serviceAccount,omitempty"`
 	Helm           *helm             `yaml:"helm,omitempty"`
-	// DeleteCRDResources lets CRDs go with the bundle.
+	// DeleteCRDResources says that Fleet deletes CRDs with the bundle.
 	DeleteCRDResources bool         `yaml:"deleteCRDResources,omitempty"`
 	DependsOn          []dependency `yaml:"dependsOn,omitempty"`
-	// TargetCustomizations say only how: where is up to the GitRepo. The first that
-	// matches a cluster holds.
+	// TargetCustomizations change the bundle on clusters, and the GitRepo selects the
+	// clusters. The first one that matches a cluster applies.
 	TargetCustomizations []target `yaml:"targetCustomizations,omitempty"`
 }
 
-// helm are options of a bundle's release, which every bundle is.
+// helm are options of a bundle's Helm release. Every bundle is a release.
 type helm struct {
 	Repo          string       `yaml:"repo,omitempty"`
 	Chart         string       `yaml:"chart,omitempty"`
@@ -76,7 +76,7 @@ type helm struct {
 	ReleaseName   string       `yaml:"releaseName,omitempty"`
 	TakeOwnership bool         `yaml:"takeOwnership,omitempty"`
 	Values        *model.Value `yaml:"values,omitempty"`
-	// TemplateValues are texts of YAML by key, in which ${ } are templates.
+	// TemplateValues are texts of YAML by key, and ${ } in them are templates.
 	TemplateValues map[string]string `yaml:"templateValues,omitempty"`
 	// DisablePreProcess keeps Fleet from reading ${ } in values as templates, and from
 	// reading TemplateValues at all.

@@ -68,7 +68,7 @@ func (f *folder) gitRepo(s delivery.Source, secret string) {
 	f.management(gitRepoObject(meta, spec))
 }
 
-// checkGit reports what a GitRepo cannot do.
+// checkGit reports the options of a source that a GitRepo does not support.
 func (f *folder) checkGit(s delivery.Source) {
 	const render = "or render it: set render: true on the deployment target"
 	refuse := func(field, message, hint string) {
@@ -118,7 +118,7 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 		Targets:        append(f.onClusters(s), f.everywhere()),
 	}
 	if h.OCI != "" {
-		// A registry's URL holds the chart's name, and chart must be empty.
+		// A registry's URL contains the chart's name, and chart must be empty.
 		spec.Helm.Repo, spec.Helm.Chart = delivery.ChartURL(h), ""
 	}
 	if !delivery.Exact(h.Version) {
@@ -173,7 +173,7 @@ func (f *folder) everywhere() target {
 	return target{Name: a.ClusterType, ClusterSelector: f.options.selector(a.Environment, a.ClusterType)}
 }
 
-// checkChart reports what a HelmOp cannot fetch, or would change.
+// checkChart reports charts that a HelmOp cannot fetch, and values that it would change.
 func (f *folder) checkChart(s delivery.Source, values *model.Value) {
 	h := s.Helm
 	refuse := func(field, message, hint string) {
@@ -241,8 +241,7 @@ func misread(v model.Value, depth int) (path, why string) {
 	return "", ""
 }
 
-// misreadElement is misread for a list. Fleet looks at the structs in it, and at
-// nothing else.
+// misreadElement is misread for a list. Fleet reads only the structs in a list.
 func misreadElement(list model.Value, depth int) (path, why string) {
 	for _, e := range list.Elems() {
 		if e.Kind() == model.Struct {
@@ -277,7 +276,7 @@ func (op *helmOp) asTexts() {
 	}
 }
 
-// texts returns the fields of a struct as texts of YAML in which Fleet finds no template.
+// texts returns the fields of a struct as texts of YAML without templates for Fleet.
 func texts(values model.Value) map[string]string {
 	out := map[string]string{}
 	for _, f := range values.Fields() {
@@ -286,8 +285,9 @@ func texts(values model.Value) map[string]string {
 	return out
 }
 
-// checkLabels reports that Fleet may read no texts of values: it passes them over on a cluster
-// that has no labels but Rancher's (preprocessHelmValues in internal/cmd/controller/target).
+// checkLabels reports clusters on which Fleet ignores values that are texts. It ignores them
+// if a cluster has only Rancher's labels (preprocessHelmValues in
+// internal/cmd/controller/target).
 func (f *folder) checkLabels(s delivery.Source) {
 	for label := range f.everywhere().ClusterSelector.MatchLabels {
 		if !strings.Contains(label, "cattle.io/") {

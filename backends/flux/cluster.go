@@ -25,8 +25,8 @@ import (
 // Kustomization of the cluster's own applies before the cluster type's folder. Flux does not read
 // variables from other objects, and does not change this one.
 
-// clustersFolder holds a folder for each cluster with values. No assignment's has
-// its name: a full name has a dash.
+// clustersFolder contains a folder for each cluster with values. No assignment's folder has
+// this name, because a full name has a dash.
 const clustersFolder = "clusters"
 
 // disabled keeps Flux from replacing anything in an object.
@@ -55,8 +55,8 @@ func (v variable) id() string {
 func (v variable) value() string { return v.in("value_") }
 func (v variable) text() string  { return v.in("text_") }
 
-// in returns the name of a variable. The length of a deployment target says where in it the
-// value's name begins, as names of variables have no dash.
+// in returns the name of a variable. Names of variables have no dash, so the length of the
+// deployment target marks the beginning of the value's name.
 func (v variable) in(prefix string) string {
 	if v.target == "" {
 		return prefix + v.name
@@ -64,9 +64,9 @@ func (v variable) in(prefix string) string {
 	return fmt.Sprintf("own_%s%d_%s_%s", prefix, len(v.target), strings.ReplaceAll(v.target, "-", "_"), v.name)
 }
 
-// variablesOf returns the values that the clusters have in an assignment, or with "" in all of
-// them and in each, sorted; none if they have none. Each is a scalar, and each cluster has
-// all.
+// variablesOf returns the values that the clusters have in an assignment, sorted. If target
+// is "", it returns their values in all assignments and in each. It returns nil if there are
+// no such values. It reports a value that is not a scalar, or that a cluster does not have.
 func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Diagnostic) {
 	found := map[variable]bool{}
 	for i := range clusters {
@@ -106,7 +106,7 @@ func variablesOn(c *model.Cluster, target string) iter.Seq[variable] {
 	}
 }
 
-// on returns the value on a cluster, and where it is written.
+// on returns the value on a cluster, and the place that declares it.
 func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there bool) {
 	value, there = c.ValuesOf(v.target).Lookup(v.name)
 	ref = model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}.At(model.Label(v.name))
@@ -121,7 +121,8 @@ func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there 
 	return value, ref, there
 }
 
-// unfit says why Flux cannot give clusters the value: each reason once, with the first clusters.
+// unfit returns the reasons why Flux cannot give clusters the value: each once, with the
+// first clusters.
 func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 	reasons := map[string][]*model.Cluster{}
 	for i := range clusters {
@@ -185,8 +186,7 @@ const (
 	misnamed = "misnamed"
 )
 
-// escape returns a value in which Flux finds no variable: it makes one dollar sign
-// of two.
+// escape returns a value without variables for Flux, which replaces two dollar signs by one.
 func escape(v model.Value) model.Value {
 	double := func(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 	switch v.Kind() {
@@ -208,8 +208,8 @@ func escape(v model.Value) model.Value {
 	return v
 }
 
-// withVariables returns escaped values with variables in the place of those that
-// the cluster gives.
+// withVariables returns escaped values, with variables in place of the values that the
+// cluster has.
 func withVariables(values model.Value, of []variable, name func(variable) string) model.Value {
 	given := func(f model.Field) bool {
 		return slices.ContainsFunc(of, func(v variable) bool { return v.name == f.Name })
@@ -221,8 +221,8 @@ func withVariables(values model.Value, of []variable, name func(variable) string
 	return model.StructOf(fields...)
 }
 
-// onClusters returns the assignment with variables in its platform config, and the
-// folder with all else kept from being replaced.
+// onClusters returns the assignment with variables in its platform config, and the folder.
+// It protects all other objects of the folder from replacement.
 func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*backends.Assignment,
 	delivery.Content, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
@@ -243,7 +243,7 @@ func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*bac
 		c.Manifests[i].Value = kubernetes.Annotate(c.Manifests[i].Value, "kustomize.toolkit.fluxcd.io/substitute", "disabled")
 	}
 	for _, o := range c.Reconciler {
-		// Only the release of a chart that gets the platform's values holds variables.
+		// Only the release of a chart with the platform's values contains variables.
 		if o.Kind != "HelmRelease" || a.Manifests.Helm.PlatformValues == "" {
 			maps.Copy(o.Metadata.Annotations, disabled)
 		}
@@ -251,16 +251,15 @@ func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*bac
 	return &there, c, ds
 }
 
-// clusterConfig is the name of the ConfigMap that says what the variables are on a
-// cluster, and of the Kustomization that brings it there. Two roots on one cluster
-// have one each.
+// clusterConfig is the name of the ConfigMap with the values of the variables on a cluster,
+// and of the Kustomization that applies it. Two roots on one cluster have one each.
 func clusterConfig(environment, clusterType string) string {
 	return model.ShortName("kalypso-"+environment+"-"+clusterType+"-cluster", model.MaxLabel)
 }
 
 const valuesFile = "values.yaml"
 
-// clusterValues returns the ConfigMap that says what the variables are on a cluster.
+// clusterValues returns the ConfigMap with the values of the variables on a cluster.
 func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster, all []variable) backends.File {
 	data := map[string]string{}
 	for _, v := range all {
@@ -294,11 +293,11 @@ func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.F
 	return func(c *model.Cluster) []backends.File { return []backends.File{list, clusterValues(ct, o, c, all)} }, nil
 }
 
-// missing returns an error for each folder that holds variables which no cluster
-// gives any more: it was kept, and Flux would fail for want of them.
+// missing returns an error for each kept folder with variables that no cluster has a value
+// for. Flux would fail to apply such a folder.
 func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable) []diag.Diagnostic {
 	if ct.Entries {
-		return nil // no entry is made that gives none
+		return nil // an entry always has the values
 	}
 	var ds []diag.Diagnostic
 	for _, f := range folders {
@@ -316,8 +315,8 @@ func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable
 	return ds
 }
 
-// Divide returns the parts of a file that are for single clusters, by cluster, and with "" what
-// is for all of them; nil if all of it is.
+// Divide returns the parts of a file that are for single clusters, by cluster, and the part
+// for all clusters under "". It returns nil if the whole file is for all clusters.
 func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
 	rest, is := strings.CutPrefix(file, clustersFolder+"/")
 	if !own || !is {
@@ -327,8 +326,8 @@ func (flux) Divide(file string, data []byte, own bool) map[string][]byte {
 	return map[string][]byte{cluster: data}
 }
 
-// Takes reports whether the folder holds the variable that a path in the ConfigMap of a cluster
-// is of.
+// Takes reports whether the folder contains the variable at a path in the ConfigMap of a
+// cluster.
 func (flux) Takes(f backends.Folder, path string) (string, bool) {
 	for _, id := range sharedOf(f).Variables {
 		v := variable{name: id}

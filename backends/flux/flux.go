@@ -106,8 +106,9 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 		}
 	}
 	o.fetchTimeout, _ = withoutHours(o.Timeout)
-	// Flux's own defaults tie both to interval: a failure would wait for it, and what
-	// hangs would be noticed after it. These are what its documentation recommends.
+	// Flux's own defaults use interval for both. A failed sync would wait for it, and Flux
+	// would notice a sync that hangs only after it. These are the defaults of its
+	// documentation.
 	o.Timeout = cmp.Or(o.Timeout, "5m")
 	if o.RetryInterval == "" {
 		o.RetryInterval = "2m"
@@ -118,7 +119,7 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	return o, ds
 }
 
-// Support says that Flux delivers what runs on Kubernetes.
+// Support reports that Flux delivers everything that runs on Kubernetes.
 func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
 
 // Traits returns the traits of Flux: values of single clusters reach them in their ConfigMaps.
@@ -133,7 +134,7 @@ func (flux) Traits() backends.Traits {
 	}
 }
 
-// Reconciled names what is in assignments.yaml.
+// Reconciled returns the name of the object in assignments.yaml.
 func (flux) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
 	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget)}
 }
@@ -195,10 +196,10 @@ func (flux) Accounts(ct *backends.ClusterType) backends.Accounts {
 	return out
 }
 
-// defaultNamespace is where flux bootstrap installs the controllers.
+// defaultNamespace is the namespace in which flux bootstrap installs the controllers.
 const defaultNamespace = "flux-system"
 
-// Central returns nothing: every cluster has a Flux of its own.
+// Central returns nil, because every cluster has a Flux of its own.
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // referenced returns the folder of a workload that Flux fetches.
@@ -253,18 +254,18 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 // shared is the data of a folder that Index needs. It contains only differences from the usual
 // case, because the provenance record contains it once per assignment.
 type shared struct {
-	// NoWait says that the folder's workload counts as ready once it is applied.
+	// NoWait says that the folder's workload counts as ready once Flux has applied it.
 	NoWait bool `json:"noWait,omitempty"`
-	// Rendered says that the folder holds the workload itself.
+	// Rendered says that the folder contains the workload itself.
 	Rendered bool `json:"rendered,omitempty"`
-	// Variables are the names of the values that the folder gets from the cluster
-	// that it is applied to, sorted; none if it gets none.
+	// Variables are the names of the values that the folder gets from the cluster that
+	// applies it, sorted; none if it gets no values.
 	Variables []string `json:"variables,omitempty"`
 	// Decryption is how Flux decrypts the folder; nil if it does not.
 	Decryption *decryptionOptions `json:"decryption,omitempty"`
 }
 
-// Needs returns the values that a folder takes from the entry of each cluster.
+// Needs returns the values that a folder needs from the entry of each cluster.
 func (flux) Needs(raw json.RawMessage) []string {
 	var out []string
 	for _, id := range sharedOf(backends.Folder{Backend: backend, Shared: raw}).Variables {

@@ -12,10 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Index returns README.md and kustomization.yaml, and with gitops
-// assignments.yaml: one Kustomization per folder, which depends on those of the
-// folders that must be ready first. If clusters have values of their own there
-// is a folder for each of them.
+// Index returns README.md, kustomization.yaml and, with gitops, assignments.yaml. It has one
+// Kustomization per folder, which depends on the Kustomizations of folders that must be
+// ready first. If clusters have values of their own, Index also returns a folder for each of
+// them.
 func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
@@ -80,7 +80,7 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 		Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
 }
 
-// unready warns of dependencies that Flux takes for ready once they are applied.
+// unready warns about dependencies that Flux treats as ready once they are applied.
 func unready(ct *backends.ClusterType, folders []backends.Folder) []diag.Diagnostic {
 	hasty := map[string]bool{}
 	for _, f := range folders {
@@ -169,8 +169,8 @@ func treeRef(ct *backends.ClusterType) kindReference {
 	return kindReference{Kind: kind, Name: delivery.RootName(ct)}
 }
 
-// treeSource returns the source of the environment's tree. An artifact of
-// kalypso's has one layer, which Flux takes without its media type.
+// treeSource returns the source of the environment's tree. A kalypso artifact has one layer,
+// which Flux finds without its media type.
 func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.Diagnostic) {
 	g, ref := ct.GitOps, treeRef(ct)
 	source := kubernetes.Object{APIVersion: sourceAPI, Kind: ref.Kind,

@@ -14,8 +14,8 @@ const (
 	helmKind = "HelmRepository"
 )
 
-// reference names an object in the same namespace: Flux may be run so that it
-// follows no other (--no-cross-namespace-refs).
+// reference names an object in the same namespace. Flux may run so that it follows only such
+// references (--no-cross-namespace-refs).
 type reference struct {
 	Name string `yaml:"name"`
 }
@@ -103,9 +103,9 @@ type helmRepository struct {
 }
 
 // kustomization is the spec of a Kustomization
-// (https://fluxcd.io/flux/components/kustomize/kustomizations). It has a postBuild
-// only where a folder gets values of the cluster: kalypso puts all others in, and
-// Flux would eat every ${x} of a script.
+// (https://fluxcd.io/flux/components/kustomize/kustomizations). It has a postBuild only if
+// the folder gets values of the cluster. kalypso inserts all other values, and Flux would
+// replace every ${x} of a script.
 type kustomization struct {
 	DependsOn          []reference   `yaml:"dependsOn,omitempty"`
 	Interval           string        `yaml:"interval"`
@@ -124,8 +124,8 @@ type kustomization struct {
 	PostBuild          *postBuild    `yaml:"postBuild,omitempty"`
 }
 
-// decryption is how a Kustomization decrypts what SOPS has encrypted. Flux does not look at the MAC, so
-// that labels can be added
+// decryption describes how a Kustomization decrypts SOPS's ciphertext. Flux does not check
+// the MAC, so kalypso can add labels
 // (https://fluxcd.io/flux/components/kustomize/kustomizations/#decryption).
 type decryption struct {
 	Provider           string     `yaml:"provider"`

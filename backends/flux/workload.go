@@ -122,8 +122,9 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	if h.CRDs == model.SkipCRDs {
 		action.CRDs, upgrade.CRDs = "Skip", "Skip"
 	}
-	// A release with variables gets the values of the assignment with variables in them, and the
-	// application's values without any that Flux would take for one.
+	// A release with variables gets the assignment's values with variables in them. The
+	// application's values are escaped, so that Flux does not read a text in them as a
+	// variable.
 	composed, values := *a, *h
 	if len(variables) > 0 && h.PlatformValues != "" {
 		composed.Values = withVariables(a.Values, variables, variable.value)
@@ -213,8 +214,8 @@ func ociSpec(o options, c *model.OCI, secret string) ociRepository {
 	return spec
 }
 
-// chartSpec fetches a chart as it is: helm-controller wants the archive, not
-// what is in it.
+// chartSpec fetches a chart as an archive, because helm-controller does not accept the
+// extracted files.
 func chartSpec(o options, h *model.Helm, secret string) ociRepository {
 	ref := ociRef{Semver: h.Version}
 	if delivery.Exact(h.Version) {
@@ -228,8 +229,8 @@ func chartSpec(o options, h *model.Helm, secret string) ociRepository {
 	}
 }
 
-// gitURL returns a repository's URL in the form that Flux takes: no other than
-// these schemes, and no git@host:path.
+// gitURL returns a repository's URL in a form that Flux accepts. Flux supports only these
+// schemes, and not git@host:path.
 func gitURL(repo string) (string, bool) {
 	scheme, _, found := strings.Cut(repo, "://")
 	switch {
@@ -325,9 +326,10 @@ func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.
 // isHook reports whether an object is a hook of a chart, or one of Argo CD's.
 func isHook(o model.Projected) bool { return len(o.Hooks) > 0 || kubernetes.IsArgoHook(o) }
 
-// annotated marks the Jobs among hooks as to be replaced, and objects that are to stay as not
-// to be pruned, not even with the Kustomization. Helm makes such a Job again for each release,
-// Argo CD for each sync, and Kubernetes lets nobody change one.
+// annotated marks the Jobs among hooks for replacement, because Kubernetes does not allow
+// changes of a Job. Helm creates such a Job again for each release, and Argo CD for each
+// sync. annotated also marks objects that must stay, so that Flux does not prune them, even
+// with the Kustomization.
 func annotated(objects []model.Projected) []model.Projected {
 	out := slices.Clone(objects)
 	for i, o := range out {

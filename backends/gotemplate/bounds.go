@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// The bounds of one run of a template: bytes of output, and steps. They depend on the template and
-// its data only, so that a template fails in the same way on every machine. Not counted are the
-// comparisons of text/template, and how it sorts the keys of a mapping in range.
+// The bounds of one run of a template: bytes of output, and steps. They depend only on the
+// template and its data, so that a template fails in the same way on every machine. They do
+// not count the comparisons of text/template, and the sorting of a mapping's keys in range.
 const (
 	maxOutput = 4 << 20 // bytes of output, and of the values of a call
 	maxSteps  = 1 << 19 // a round of a loop, a node that writes, and a call are steps
@@ -26,8 +26,8 @@ const (
 // mebibytes writes a bound for people.
 func mebibytes(n int) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// exceeded is the error of a run that is stopped. text/template returns it where a function panics
-// with it.
+// exceeded is the error of a run that is stopped. text/template returns it if a function
+// panics with it.
 type exceeded string
 
 // Error returns the bound, as a sentence about the template.
@@ -133,8 +133,8 @@ func namesOf(text string) map[string]bool {
 var shallow = namesOf("get hasKey set unset dig index default empty coalesce ternary list tuple dict first mustFirst" +
 	" last mustLast kindOf kindIs typeOf typeIs typeIsLike fail")
 
-// call is a call of a function, with the size of its arguments. Its numbers are floats, which do
-// not overflow.
+// call is a call of a function, with the size of its arguments. Its numbers are floats,
+// which do not overflow.
 type call struct {
 	args []reflect.Value
 	size int
@@ -160,8 +160,8 @@ func (c call) count(i int, text string) float64 {
 	return float64(strings.Count(c.args[i].String(), text))
 }
 
-// growth are the functions whose result or work is not in proportion to their arguments, with an
-// estimate of its bytes.
+// growth are the functions whose result or work may be much larger than their arguments,
+// with an estimate of its bytes.
 var growth = map[string]func(call) float64{
 	"repeat":    func(c call) float64 { return c.number(0) * c.length(1) },
 	"indent":    indented,
@@ -220,7 +220,7 @@ func formatted(c call) float64 {
 	bytes := float64(c.size)
 	for _, d := range directive.FindAllStringSubmatch(c.args[0].String(), -1) {
 		for _, digits := range strings.FieldsFunc(d[1], func(r rune) bool { return r < '0' || r > '9' }) {
-			width, _ := strconv.ParseFloat(digits, 64) // infinite where it is an error
+			width, _ := strconv.ParseFloat(digits, 64) // infinite if it does not fit
 			bytes += width
 		}
 		bytes += float64(strings.Count(d[1], "*"))*star + float64(strings.Count(d[1], "[")*c.size)
@@ -228,8 +228,8 @@ func formatted(c call) float64 {
 	return bytes
 }
 
-// searchedOnce is for one search with a regular expression: each instruction of its program for each
-// character. Sixteen of them take the time of a byte.
+// searchedOnce is the work of one search with a regular expression: each instruction of its
+// program runs for each character. Sixteen instructions take the time of a byte.
 func searchedOnce(c call) float64 {
 	re, err := syntax.Parse(c.args[0].String(), syntax.Perl)
 	if err != nil {
@@ -245,7 +245,8 @@ func searchedOnce(c call) float64 {
 // searched is for all matches: the search for each may read the whole rest.
 func searched(c call) float64 { return searchedOnce(c) * (c.length(1)/64 + 1) }
 
-// replaced is for a match at every character, and $ in the replacement that stands for all of it.
+// replaced assumes a match at every character, and that each $ in the replacement stands for
+// the whole text.
 func replaced(c call) float64 {
 	return searched(c) + (c.length(1)+1)*c.length(2) + c.count(2, "$")*c.length(1)
 }

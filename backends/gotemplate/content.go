@@ -24,16 +24,16 @@ import (
 
 // content is the content of a file.
 type content struct {
-	data     []byte // none if there is nothing to write
+	data     []byte // empty if there is no file to write
 	objects  []backends.Object
 	resource bool // it is YAML with only Kubernetes objects
 
 	plaintext []string          // the names of Secrets in it
-	encrypted []diag.Diagnostic // of its objects that nothing decrypts, without positions
+	encrypted []diag.Diagnostic // of its objects with ciphertext that no one decrypts; without positions
 }
 
-// content checks that the output is of its content type, and gives the Kubernetes
-// objects in it what traces them to the assignment.
+// content checks that the output matches its content type, and adds kalypso's label and
+// annotation to the Kubernetes objects in it.
 func (o *output) content(a *backends.Assignment) (content, *diag.Diagnostic) {
 	switch o.contentType {
 	case "text":
@@ -103,7 +103,7 @@ func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 	return &d
 }
 
-// beginning returns where the first character of a line of the output is.
+// beginning returns the offset of the first character of a line of the output.
 func (o *output) beginning(line int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -145,10 +145,9 @@ func lineIn(message string) (line int, rest string) {
 	return line, message[:m[0]] + message[m[1]:]
 }
 
-// yaml reads every document as API servers do (sigs.k8s.io/yaml), and leaves out
-// those that are empty. Kubernetes objects are written again, so that no reader can
-// take them for anything else; other documents stay as the template wrote them,
-// since their readers are not known.
+// yaml reads every document as API servers do (sigs.k8s.io/yaml), and leaves out empty
+// documents. It writes Kubernetes objects again, so that every reader reads them the same
+// way. Other documents stay as the template wrote them, because their readers are not known.
 func (o *output) yaml(a *backends.Assignment) (content, *diag.Diagnostic) {
 	out := content{resource: true}
 	var written [][]byte
@@ -192,7 +191,7 @@ type document struct {
 	line int
 }
 
-// blank are the characters of YAML that say nothing. Other white space of Unicode is text.
+// blank are the characters of YAML without a meaning. Other white space of Unicode is text.
 const blank = " \t\r\n"
 
 // split splits a stream at its markers, which are always at the beginning of a line (YAML 1.2.2,
@@ -238,7 +237,7 @@ func isMarker(line, marker string) bool {
 	return ok && (rest == "" || strings.ContainsRune(blank, rune(rest[0])))
 }
 
-// first returns the number of the document's first line that says something.
+// first returns the number of the document's first line that is not blank or a comment.
 func (d document) first() int {
 	line := d.line
 	for text := range strings.Lines(d.text) {

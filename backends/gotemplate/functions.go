@@ -36,7 +36,7 @@ var functions = sync.OnceValue(func() map[string]any {
 		// Of the original Kalypso.
 		"toYaml": toYAML, "stringify": stringify, "hash": hash, "unquote": unquote,
 
-		// In sprig these give their results in the order of a Go map.
+		// sprig's functions return their results in the random order of a Go map.
 		"keys": keys, "values": values,
 
 		// In sprig these make every number a float.
@@ -152,15 +152,15 @@ func sumOf(v reflect.Value) (sum uint64, err error) {
 func fnv1(numbers any) uint64 {
 	h := fnv.New64()
 	if err := binary.Write(h, binary.LittleEndian, numbers); err != nil {
-		panic(err) // the hash takes all bytes, and numbers have a fixed size
+		panic(err) // the hash accepts all bytes, and numbers have a fixed size
 	}
 	return h.Sum64()
 }
 
-// unquote takes quotes and white space off both ends of a text.
+// unquote removes quotes and white space from both ends of a text.
 func unquote(x any) string { return strings.Trim(fmt.Sprint(x), "\"' \t\r\n") }
 
-// keys returns the keys of mappings, those of each sorted.
+// keys returns the keys of mappings. The keys of each mapping are sorted.
 func keys(maps ...map[string]any) []string {
 	out := []string{}
 	for _, m := range maps {
@@ -188,7 +188,8 @@ func fromJSON(text string) (any, error) {
 	return plain(v), nil
 }
 
-// lenient gives nothing where a function fails, as sprig's without "must" do.
+// lenient returns a function that returns nil if f fails, as sprig's functions without
+// "must" do.
 func lenient(f func(string) (any, error)) func(string) any {
 	return func(text string) any {
 		out, _ := f(text)
@@ -243,8 +244,8 @@ var shells = map[string]syntax.LangVariant{
 	"bash": syntax.LangBash, "ksh": syntax.LangMirBSDKorn, "mksh": syntax.LangMirBSDKorn,
 }
 
-// shell checks the output's syntax as that of the shell which its first line
-// names, or else of sh.
+// shell checks the output's syntax for the shell that its first line names, or for sh if it
+// names no program. An unknown shell is a diagnostic.
 func (o *output) shell() *diag.Diagnostic {
 	interpreter := interpreterOf(string(o.text))
 	language, known := shells[interpreter]
@@ -311,9 +312,9 @@ func (r *shallowReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// directive is one of a format, with its flags, numbers and verb
-// (https://pkg.go.dev/fmt#hdr-Printing). None of the first is a verb, so that what
-// follows them is.
+// directive matches a directive of a format, with its flags, numbers and verb
+// (https://pkg.go.dev/fmt#hdr-Printing). The characters of the first group are not verbs, so
+// the character after them is the verb.
 var directive = lazyregexp.New(`(?s)%([-+# 0-9.*\[\]]*)(.)`)
 
 // unfit is how fmt writes that a format does not fit.
@@ -340,18 +341,18 @@ func printf(format string, args ...any) (string, error) {
 	}
 	out := fmt.Sprintf(format, args...)
 	for _, at := range unfit.FindAllIndex([]byte(out), -1) {
-		if !strings.Contains(texts, out[at[0]:at[1]]) { // nothing that is formatted looks like it
+		if !strings.Contains(texts, out[at[0]:at[1]]) { // no formatted text looks like it
 			return "", fmt.Errorf("the format does not fit what is formatted: %.62s", out[at[0]:])
 		}
 	}
 	return out, nil
 }
 
-// decimal is a float as its author wrote it. Templates write it so; the verbs of
-// printf for floats, and what counts, take its number.
+// decimal is a float as its author wrote it. Templates write the same text. The verbs of
+// printf for floats, and arithmetic functions, use its number.
 type decimal string
 
-// Float64 returns the number, as sprig's functions ask for it.
+// Float64 returns the number, with the method that sprig's functions look for.
 func (d decimal) Float64() (float64, error) { return strconv.ParseFloat(string(d), 64) }
 
 // MarshalJSON writes the number as its author did.

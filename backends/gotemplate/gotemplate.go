@@ -44,7 +44,7 @@ func New() backends.Backend { return gotemplate{} }
 // Name is the backend's key in #Reconciler.
 func (gotemplate) Name() string { return backend }
 
-// Support says that a template may do with any manifests what it likes.
+// Support reports that a template may use all manifests as it likes.
 func (gotemplate) Support(kind model.SourceKind) backends.Support {
 	if kind == model.PackageSource {
 		return backends.Support{Rendered: "a package has nothing to render"}
@@ -54,7 +54,7 @@ func (gotemplate) Support(kind model.SourceKind) backends.Support {
 
 // shared is the data of a folder that Index needs.
 type shared struct {
-	// Kustomization says that the folder can be listed by a kustomization.
+	// Kustomization says that a kustomization can list the folder.
 	Kustomization bool `json:"kustomization,omitempty"`
 }
 
@@ -63,13 +63,13 @@ func (gotemplate) Traits() backends.Traits {
 	return backends.Traits{AnyGroup: true}
 }
 
-// Reconciled says that nothing in a cluster tells.
+// Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (gotemplate) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
 
-// Emit returns the folder: what the templates make, what they leave to kalypso,
-// and kustomization.yaml where some of it holds Kubernetes objects.
+// Emit returns the folder: the files of the templates, and kalypso's files if no template
+// makes them. If any file contains Kubernetes objects, Emit adds kustomization.yaml.
 func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) {
 	e := &emission{assignment: a}
 	e.build()
@@ -81,7 +81,7 @@ func (gotemplate) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagno
 		shared{Kustomization: e.kustomized}, e.ds)
 }
 
-// Central returns nothing: kalypso does not know where the reconciler runs.
+// Central returns nil, because kalypso does not know where the reconciler runs.
 func (gotemplate) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // Index returns README.md, and kustomization.yaml with the folders that have one. It also returns
@@ -103,7 +103,7 @@ func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]
 	return delivery.Sorted(out), nil
 }
 
-// Accounts says that only the platform team knows them.
+// Accounts reports that only the platform team knows the accounts.
 func (gotemplate) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "only the platform team knows what applies the files"}
 }
@@ -127,8 +127,8 @@ type source struct {
 	ref         model.Ref
 }
 
-// sourcesOf returns the templates of a field of #GoTemplate, by path; given says
-// whether the field is there.
+// sourcesOf returns the templates of a field of #GoTemplate, by path. given reports whether
+// the field exists.
 func sourcesOf(spec backends.Spec, field string) (out []source, given bool) {
 	all, given := spec.Value.Lookup(field)
 	for _, f := range all.Fields() {
@@ -256,8 +256,7 @@ func (e *emission) add(s source) {
 	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
 }
 
-// undelivered reports secrets that no template looks at, where templates make the
-// workspace.
+// undelivered reports secrets that no template uses, if the templates make the workspace.
 func (e *emission) undelivered() {
 	if e.mentioned["Secrets"] {
 		return
@@ -282,8 +281,8 @@ func (e *emission) unordered() {
 		At(a.Ref.At("dependsOn"), "").Hinting("use .DependsOn or .Wave in a template"))
 }
 
-// kustomization adds kustomization.yaml, unless a template makes it or there is
-// nothing to list.
+// kustomization adds kustomization.yaml, unless a template makes it or its list would be
+// empty.
 func (e *emission) kustomization() {
 	resources := e.folder.Resources
 	switch err := e.folder.Collides(kubernetes.KustomizationFile); {

@@ -19,10 +19,10 @@ type program struct {
 	places    []place         // by the number of its mark
 }
 
-// place is where a node of the template stands.
+// place is the place of a node in the template.
 type place struct {
 	line  int
-	text  bool // it is text, whose own lines count on
+	text  bool // it is text, and the lines in it count
 	calls int  // 1 at the beginning of a template, -1 at its end
 }
 
@@ -52,8 +52,8 @@ var programs = struct {
 
 const mostPrograms = 500
 
-// programOf parses a template, and reports what it must not do; nil if it is
-// no template at all.
+// programOf parses a template, and reports calls of functions that it must not use. It
+// returns nil if the text is not a valid template.
 func programOf(s source) (*program, []diag.Diagnostic) {
 	key := [2]string{s.path, s.text}
 	programs.Lock()
@@ -89,7 +89,8 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 	return p, nil
 }
 
-// instrument adds the marks to a template, and reads which functions and fields it uses.
+// instrument adds the marks to a template, and records the functions and fields that it
+// uses.
 type instrument struct {
 	source
 	used      map[string]bool
@@ -119,8 +120,8 @@ func (i *instrument) template(root *parse.ListNode) {
 	root.Nodes = append(root.Nodes, i.mark(place{line: i.places[begin].line, calls: -1}, root.Pos))
 }
 
-// list puts a mark at the beginning of a list, which may be the body of a loop, and before all in
-// it that writes.
+// list puts a mark at the beginning of a list, which may be the body of a loop, and before
+// every node in it that writes.
 func (i *instrument) list(l *parse.ListNode) {
 	if l == nil {
 		return
@@ -184,7 +185,7 @@ func (i *instrument) argument(n parse.Node) {
 	}
 }
 
-// calls notes a function that is called, and reports one that must not be.
+// calls records a called function, and reports one that templates must not call.
 func (i *instrument) calls(n *parse.IdentifierNode) {
 	line := i.line(n.Pos)
 	switch why, bad := refused[n.Ident]; {

@@ -21,7 +21,8 @@ type output struct {
 	from  []place
 }
 
-// made says that from an offset of the output on, a place of the template wrote.
+// made marks an offset in the output: the text from there on is from a place of the
+// template.
 type made struct{ offset, place int }
 
 // origin returns the line of the template that wrote the byte at an offset. It returns 0 if no line
@@ -85,7 +86,7 @@ func (r *run) mark(n int, printed ...any) (any, error) {
 	return printed[0], nil
 }
 
-// execute runs a program on what it may see.
+// execute runs a program on the data of a template.
 func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnostic) {
 	r := &run{output: output{source: s, from: p.places}}
 	bound := template.FuncMap{markFunction: r.mark}
@@ -118,8 +119,8 @@ func (s source) problem(format string, args ...any) diag.Diagnostic {
 	return diag.New(diag.Template, oneLine(fmt.Sprintf(format, args...))).On(s.ref.String()).At(s.ref.At("template"), "")
 }
 
-// failed takes apart the message of text/template about a template that cannot be parsed
-// or run: its name, line, column, the expression, and what is wrong with it.
+// failed splits the message of text/template about a template that it cannot parse or run.
+// The parts are the template's name, the line, the column, the expression, and the problem.
 var failed = lazyregexp.New(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
 
 // missing matches its message about a key that does not exist.
@@ -153,8 +154,8 @@ func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	return s.problem("the template of %s fails %s: there is no key %s", s.path, where, strconv.Quote(key[1])).Hinting(hint)
 }
 
-// besides returns the keys beside the one that a chain of fields, such as .ConfigData.REGION, reads
-// and that is missing.
+// besides returns the keys of the mapping in which a chain of fields, such as
+// .ConfigData.REGION, does not find the missing key.
 func besides(chain, missing string, data map[string]any) []string {
 	for _, name := range strings.Split(strings.Trim(chain, "$."), ".") {
 		inner, ok := data[name].(map[string]any)

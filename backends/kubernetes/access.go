@@ -50,7 +50,8 @@ func Confined(w *model.Workspace) bool { return w != nil && !slices.Contains(w.N
 func listed(namespaces model.Patterns) (names, bad []string) {
 	for _, p := range namespaces {
 		switch {
-		case strings.HasPrefix(p, "!"): // of names, those that are taken away are left out
+		// Excluded names are left out.
+		case strings.HasPrefix(p, "!"):
 		case strings.Contains(p, "*"):
 			bad = append(bad, p)
 		case namespaces.Allow(p):
@@ -117,7 +118,8 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	return out, nil
 }
 
-// unsaid reports patterns of a field of a workspace that no Role of Kubernetes says.
+// unsaid reports patterns in a field of a workspace that a Role of Kubernetes cannot
+// express.
 func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagnostic {
 	kind := string(a.Manifests.Kind())
 	return diag.New(diag.Bounds,
@@ -128,8 +130,8 @@ func unsaid(a *backends.Assignment, field string, patterns []string) diag.Diagno
 		"").At(model.Ref{Collection: "workspaces", Name: a.Workspace, Path: field}, "").For(a.ID())
 }
 
-// changing are the verbs with which a reconciler applies objects. Those that give more rights
-// than one has, such as bind, are not among them.
+// changing are the verbs with which a reconciler applies objects. They do not include verbs
+// that grant more rights than the account has, such as bind.
 var changing = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
 // ofCluster reports whether a rule for a kind concerns only objects without a namespace. For other
@@ -193,7 +195,8 @@ func (c *Access) meta(a *backends.Assignment, namespace string) Metadata {
 	return m
 }
 
-// role adds a role in a namespace, "" for the whole cluster, and what binds the account to it.
+// role adds a role in a namespace, or for the whole cluster if it is "", and its binding to
+// the account.
 func (c *Access) role(a *backends.Assignment, docs []any, ids []backends.Object, namespace string,
 	rules []rule) ([]any, []backends.Object) {
 	type accountRef struct {
@@ -276,8 +279,8 @@ func clusterScoped(group, kind string) bool {
 
 // The functions below read the properties of objects that a workspace may bound.
 
-// AsksToStay reports whether an object tells a reconciler to leave it on the cluster when its
-// assignment goes. A CustomResourceDefinition stays because kalypso says so.
+// AsksToStay reports whether an object asks a reconciler to keep it on the cluster when its
+// assignment goes. It ignores kalypso's own annotation on a CustomResourceDefinition.
 func AsksToStay(v model.Value) bool {
 	for name, values := range staying {
 		if name == policyAnnotation && IsDefinition(v) {
@@ -291,23 +294,23 @@ func AsksToStay(v model.Value) bool {
 	return false
 }
 
-// staying are the options in annotations with which reconcilers leave an object on a cluster,
-// or until somebody confirms that it may go.
+// staying are the options in annotations that make reconcilers keep an object on a cluster,
+// for ever or until a person confirms that it may go.
 var staying = func() map[string]string {
 	out := maps.Clone(orphaned)
 	out["argocd.argoproj.io/sync-options"] += ",Prune=confirm,Delete=confirm"
 	return out
 }()
 
-// HasFinalizers reports whether an object stays on the cluster, and its namespace with it, until
-// somebody takes finalizers away that it brings.
+// HasFinalizers reports whether an object has finalizers of its own. Then the object, and
+// its namespace, stay on the cluster until someone removes them.
 func HasFinalizers(v model.Value) bool {
 	finalizers, _ := Lookup(v, "metadata", "finalizers")
 	return len(finalizers.Elems()) > 0
 }
 
-// TakesTraffic reports whether an object has addresses of others lead to its pods: with a Service's
-// externalIPs, whatever they are, the nodes send there what is for them (CVE-2020-8554).
+// TakesTraffic reports whether an object diverts traffic for other addresses to its pods.
+// Nodes send the traffic for all externalIPs of a Service to its pods (CVE-2020-8554).
 func TakesTraffic(v model.Value) bool {
 	ips, _ := Lookup(v, "spec", "externalIPs")
 	return len(ips.Elems()) > 0 && Text(v, "kind") == "Service" && Text(v, "apiVersion") == "v1"
@@ -322,8 +325,8 @@ func options(value string) []string {
 	return out
 }
 
-// The annotations that make an object a hook: of Helm's releases, and of Argo CD's syncs, to
-// which those of Helm are hooks too.
+// The annotations that make an object a hook of Helm's releases or of Argo CD's syncs. Argo
+// CD also runs Helm's hooks.
 const (
 	HelmHookAnnotation = "helm.sh/hook"
 	ArgoHookAnnotation = "argocd.argoproj.io/hook"
@@ -337,14 +340,15 @@ func IsHook(o model.Projected) bool {
 		func(name string) bool { return Annotation(o.Value, name) != "" })
 }
 
-// IsArgoHook reports whether an object that was rendered is a hook of Argo CD's syncs, and none
-// of Helm's: only Argo CD knows it.
+// IsArgoHook reports whether a rendered object is a hook of Argo CD's syncs, and not of
+// Helm. Only Argo CD knows such hooks.
 func IsArgoHook(o model.Projected) bool {
 	isHelm := len(o.Hooks) > 0 || Annotation(o.Value, HelmHookAnnotation) != ""
 	return !isHelm && Annotation(o.Value, ArgoHookAnnotation) != ""
 }
 
-// Annotation returns an annotation of an object; "" if it has none.
+// Annotation returns an annotation of an object. It returns "" if the object does not have
+// it.
 func Annotation(v model.Value, name string) string { return Text(v, "metadata", "annotations", name) }
 
 // Lacks returns the given labels that an object does not have.

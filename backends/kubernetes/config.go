@@ -14,11 +14,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// configName is the ConfigMap in which an application finds the platform's
-// values, and begins the name of a document that holds all of them.
+// configName is the name of the ConfigMap with the platform's values for an application. A
+// document with all values also has a name that begins with it.
 const configName = "platform-config"
 
-// valuesAnnotation has the digest of the values that the platform config holds.
+// valuesAnnotation has the digest of the values in the platform config.
 const valuesAnnotation = "kalypso.io/values"
 
 // platformConfig adds the ConfigMap, even without values, because applications mount it. In the
@@ -55,7 +55,7 @@ func (w *workspace) configMap(data map[string]string, gone []string) {
 	}{Object{APIVersion: "v1", Kind: "ConfigMap", Metadata: meta}, patchData(data, gone)}, "")
 }
 
-// patchData returns the data of a patch: null takes a key away.
+// patchData returns the data of a patch. A null removes a key.
 func patchData(data map[string]string, gone []string) map[string]*string {
 	out := make(map[string]*string, len(data)+len(gone))
 	for key, text := range data {
@@ -77,12 +77,12 @@ func ConfigData(format model.ConfigFormat, values model.Value) (map[string]strin
 	return map[string]string{configName + "." + string(format): string(text)}, ds
 }
 
-// maxConfigMap is how many bytes a ConfigMap can hold (MaxSecretSize in
-// k8s.io/api/core/v1, which its validation applies to ConfigMaps as well).
+// maxConfigMap is the number of bytes that fit into a ConfigMap (MaxSecretSize in
+// k8s.io/api/core/v1, which its validation also applies to ConfigMaps).
 const maxConfigMap = 1 << 20
 
-// configData returns the data of a ConfigMap that has a key for each value, which is
-// the value's text.
+// configData returns the data of a ConfigMap with a key for each value. Each key has the
+// text of its value.
 func configData(values model.Value) (map[string]string, []diag.Diagnostic) {
 	data := make(map[string]string, len(values.Fields()))
 	var ds []diag.Diagnostic
@@ -214,9 +214,8 @@ func variableName(name string) bool {
 	return name != ""
 }
 
-// shellsOwn are the variables that dash or bash set themselves, so that what a
-// file gives them fails or is not what is read back (bash(1), Shell Variables;
-// dash(1)).
+// shellsOwn are the variables that dash or bash set themselves. A file that sets one of them
+// fails, or the shell reads back a different value (bash(1), Shell Variables; dash(1)).
 var shellsOwn = map[string]bool{
 	"_": true, "BASHOPTS": true, "BASHPID": true, "BASH_ALIASES": true, "BASH_ARGC": true, "BASH_ARGV": true,
 	"BASH_ARGV0": true, "BASH_CMDS": true, "BASH_COMMAND": true, "BASH_LINENO": true, "BASH_MONOSECONDS": true,
@@ -226,9 +225,8 @@ var shellsOwn = map[string]bool{
 	"SHELLOPTS": true, "SRANDOM": true, "UID": true,
 }
 
-// doubleQuotes escapes for sh and for systemd, which take a backslash before
-// these four characters, and nothing else, for an escape (POSIX 2.2.3; systemd's
-// SHELL_NEED_ESCAPE in src/basic/env-file.c).
+// doubleQuotes escapes for sh and for systemd. To both, a backslash escapes only these four
+// characters (POSIX 2.2.3; systemd's SHELL_NEED_ESCAPE in src/basic/env-file.c).
 var doubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`")
 
 // ClusterConfig returns the file with the assignment's platform config for one cluster, as a
@@ -268,8 +266,8 @@ func ConfigPatch(a *backends.Assignment, values model.Value) ([]byte, []diag.Dia
 	return text, ds, err
 }
 
-// clusterData returns the data of the platform config on a cluster, and on the others,
-// and the keys that only those have.
+// clusterData returns the data of the platform config on a cluster, the data on the other
+// clusters, and the keys that only the others have, sorted.
 func clusterData(a *backends.Assignment, values model.Value) (data, base map[string]string,
 	gone []string, ds []diag.Diagnostic) {
 	kept, _ := values.WithoutNulls()

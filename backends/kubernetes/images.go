@@ -23,11 +23,11 @@ type Image struct {
 	// Name is its reference in full, with the registry and a tag, a digest or both:
 	// docker.io/library/nginx:1.29.
 	Name string
-	// Pinned says that it has a digest.
+	// Pinned says that the name has a digest.
 	Pinned bool
 }
 
-// BadImage is an image of an object that names nothing that could be fetched.
+// BadImage is an image of an object with a reference that no registry can resolve.
 type BadImage struct {
 	Object string // kind and name
 	Path   string // in the object
@@ -99,7 +99,7 @@ var customImages = map[string]shape{
 	"tekton.dev":            {lists: []string{"steps", "sidecars"}},
 }
 
-// containerLists are the fields of a pod's spec that hold containers.
+// containerLists are the fields with containers in a pod's spec.
 var containerLists = []string{"containers", "initContainers", "ephemeralContainers"}
 
 type imageFinder struct {
@@ -161,8 +161,8 @@ func (f *imageFinder) walk(v model.Value, path string) {
 	}
 }
 
-// containers takes the images of a list of containers. A list of anything else
-// has no elements with a name and an image.
+// containers adds the images of a list of containers. The elements of other lists do not
+// have a name and an image.
 func (f *imageFinder) containers(list model.Value, path string, imageNeeded bool) {
 	for i, c := range list.Elems() {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -177,7 +177,7 @@ func (f *imageFinder) containers(list model.Value, path string, imageNeeded bool
 	}
 }
 
-// imageOf takes the image that a struct has in a field, if any.
+// imageOf adds the image in a field of a struct, if the struct has the field.
 func (f *imageFinder) imageOf(of model.Value, path, field string) {
 	if of.Kind() != model.Struct {
 		return
@@ -209,7 +209,7 @@ func (f *imageFinder) image(v model.Value, path string) {
 type podTemplate struct {
 	object string // kind and name
 	pod    corev1.Pod
-	count  int64 // how many there are at once, where nothing goes wrong
+	count  int64 // the number of pods at once, if nothing goes wrong
 	// claims are the volume claims of each pod: every pod gets a volume for each of them.
 	claims []corev1.PersistentVolumeClaimSpec
 }
@@ -221,9 +221,9 @@ var counted = map[string]string{
 	"Job": "parallelism", "CronJob": "parallelism", "DaemonSet": "",
 }
 
-// podTemplates returns the pod templates of objects, those of other kinds than Kubernetes' own
-// too where they have one in the same place. An object of one of its kinds that has another
-// type somewhere than Kubernetes has for it is unreadable, by kind and name.
+// podTemplates returns the pod templates of objects. Objects of other kinds count if they
+// have a template in the same place as Kubernetes' own kinds. unreadable lists objects of
+// Kubernetes' own kinds with a field of a wrong type, by kind and name.
 func podTemplates(objects []model.Projected) (out []podTemplate, unreadable []string) {
 	most := scaled(objects)
 	for _, o := range objects {

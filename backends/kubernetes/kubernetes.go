@@ -83,8 +83,8 @@ func group(apiVersion string) string {
 // KustomizationFile is the file that kustomize, Flux and Argo CD read first in a folder.
 const KustomizationFile = "kustomization.yaml"
 
-// Kustomization returns kustomization.yaml with the resources, in their order.
-// Without any it has an empty list: kustomize refuses a file that has none.
+// Kustomization returns kustomization.yaml with the resources, in their order. Without
+// resources it has an empty list, because kustomize refuses a file without a list.
 func Kustomization(resources []string) backends.File {
 	if resources == nil {
 		resources = []string{}
@@ -99,9 +99,9 @@ func Kustomization(resources []string) backends.File {
 // ReadmeFile is the page that a person sees first in a cluster type's folder.
 const ReadmeFile = "README.md"
 
-// README returns README.md for a cluster type's root: which deployment targets
-// are assigned to it, with their versions and namespaces, in the folders' order.
-// It changes with the assignments only, never with their configuration.
+// README returns README.md for a cluster type's root. It lists the deployment targets that
+// are assigned to the cluster type, with their versions and namespaces, in the folders'
+// order. It changes only with the assignments, and not with their configuration.
 func README(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s\n\n", ct.Name)

@@ -63,8 +63,8 @@ func (w *workspace) manifest(v model.Value, path string) {
 		w.ds = append(w.ds, d.On(ref.String()).At(ref, ""))
 	}
 	given, _ := v.Lookup("metadata")
-	// An empty namespace is how a manifest says that its kind is cluster-scoped where kalypso
-	// does not know it.
+	// With an empty namespace, a manifest declares that its kind is cluster-scoped. kalypso
+	// may not know the kind.
 	namespace := w.assignment.Namespace
 	if of, ok := given.Lookup("namespace"); ok {
 		namespace = of.Text()
@@ -108,7 +108,7 @@ func rest(v model.Value, but ...string) yaml.Mapping {
 	return out
 }
 
-// ManifestsFile is the file that holds what was rendered.
+// ManifestsFile is the file with the rendered objects.
 const ManifestsFile = "manifests.yaml"
 
 // Manifests returns manifests.yaml with objects of the assignment's projection, in their order, and
@@ -241,8 +241,8 @@ func Identities(p *model.Projection, namespace string) []Placed {
 	return out
 }
 
-// Ordered returns an object with its fields in the order in which people write
-// them, for package yaml.
+// Ordered returns an object with its fields in the order in which people write them, for
+// package yaml.
 func Ordered(v model.Value) yaml.Mapping {
 	out := first(v, "apiVersion", "kind")
 	if metadata, ok := v.Lookup("metadata"); ok && metadata.Kind() == model.Struct {
@@ -270,7 +270,7 @@ type projection struct {
 	docs       []any
 	objects    []backends.Object
 	seen       map[backends.Object]bool
-	plaintext  []string // names of Secrets that hold their data
+	plaintext  []string // names of Secrets with their data in plain text
 	ds         []diag.Diagnostic
 }
 
@@ -325,7 +325,7 @@ func (p *projection) namespaceOf(v model.Value) string {
 // RFC 1123, as Kubernetes' apimachinery validates it).
 const maxName = 253
 
-// PlainSecrets returns the names of the Secrets in a document that hold anything that is not
+// PlainSecrets returns the names of the Secrets in a document with data that is not
 // encrypted.
 func PlainSecrets(doc model.Value) []string {
 	var names []string
@@ -344,12 +344,12 @@ func PlainSecrets(doc model.Value) []string {
 	return names
 }
 
-// Plaintext returns the warning that something, such as a file, holds Secrets.
+// Plaintext returns the warning that what, such as a file, contains Secrets.
 func Plaintext(what string, names []string) diag.Diagnostic {
 	return diag.New(diag.Plaintext, what+" holds Secrets in plain text: "+Few(names))
 }
 
-// Few lists names for people, the first ones where there are many.
+// Few returns a list of names for people. If there are many, it has only the first ones.
 func Few(names []string) string {
 	const maxShown = 8
 	if len(names) <= maxShown {
@@ -358,7 +358,7 @@ func Few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxShown], ", "), len(names)-maxShown)
 }
 
-// keep adds an object's own labels or annotations to kalypso's, which stay.
+// keep adds an object's own labels or annotations to kalypso's, which take precedence.
 func (p *projection) keep(own map[string]string, metadata model.Value, field string, m manifest) {
 	theirs, _ := metadata.Lookup(field)
 	for _, f := range theirs.Fields() {
@@ -381,13 +381,15 @@ func (p *projection) report(hint, format string, args ...any) {
 	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
 }
 
-// isCustom reports whether an API group is none of Kubernetes itself, most of which have no dot.
+// isCustom reports whether an API group is not one of Kubernetes itself, most of which have
+// no dot.
 func isCustom(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
-// scopesOf reads off CRDs which kinds are cluster-scoped, by group/kind. The groups of
-// Kubernetes itself, most of which have no dot, no CRD can be of.
+// scopesOf returns the scopes of the kinds that CRDs define, by group/kind: true for
+// cluster-scoped kinds. A CRD cannot define a kind of Kubernetes' own groups, most of which
+// have no dot.
 func scopesOf(projected []model.Projected) map[string]bool {
 	scopes := map[string]bool{}
 	for _, o := range projected {
@@ -429,8 +431,8 @@ func Split(all []model.Projected, keep func(model.Projected) bool) (kept, left [
 // IsStable reports whether all renders of a chart have the object alike.
 func IsStable(o model.Projected) bool { return o.Unstable == "" }
 
-// IsTest reports whether an object is a test of a chart and nothing else. No
-// installation runs it, with Helm neither.
+// IsTest reports whether an object is only a test of a chart. No installation runs it, not
+// even with Helm.
 func IsTest(o model.Projected) bool {
 	return len(o.Hooks) > 0 && !slices.ContainsFunc(o.Hooks, func(hook string) bool {
 		return hook != "test" && hook != "test-success" && hook != "test-failure"

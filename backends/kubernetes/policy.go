@@ -14,8 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Team is a workspace by its name, as namespaces are labelled with it, and its bounds. They
-// are several where workloads choose a name that others have too; then it may what any may.
+// Team is a workspace by its name in the labels of namespaces, with its bounds. There are
+// several bounds if workloads choose a name that other workloads also have. The team may
+// then do what any of the bounds allows.
 type Team struct {
 	Workspace string
 	Bounds    []*model.Workspace
@@ -180,7 +181,8 @@ func variables(accounts backends.Accounts) []namedCEL {
 
 // bound is one of a workspace, as a policy checks it.
 type bound struct {
-	// holds says that an object is within it; "" if a workspace has no such bound.
+	// holds returns the condition that an object is within the bound; "" if a workspace has
+	// no such bound.
 	holds func(*model.Workspace) string
 	// not ends a sentence that begins with the workspace, with the kind of an object in it.
 	not string

@@ -29,9 +29,9 @@ type secretObjectData struct {
 	Key        string `yaml:"key"`
 }
 
-// secretProviderClasses adds one SecretProviderClass for each store. The driver
-// makes a Secret from one class only, so where there are several stores, each
-// class has a Secret of its own, with the store's name after it.
+// secretProviderClasses adds one SecretProviderClass for each store. The driver makes a
+// Secret from only one class. If there are several stores, each class therefore has a Secret
+// of its own, and the store is at the end of its name.
 func (w *workspace) secretProviderClasses(how secretProviderClass, secrets []backends.Secret) {
 	names := stores(secrets)
 	for _, store := range names {
@@ -73,8 +73,8 @@ func (w *workspace) secretProviderClass(how secretProviderClass, name, store str
 	}}, path)
 }
 
-// providerObjects returns the parameter that lists what a provider mounts, by
-// name and text. Every secret is mounted in a file of its own name.
+// providerObjects returns the name and the text of the parameter that lists the objects for
+// a provider to mount. Every secret is in a file with its own name.
 func (w *workspace) providerObjects(provider, store string, secrets []backends.Secret) (parameter, text string) {
 	parameter = "objects"
 	var objects any
@@ -146,8 +146,8 @@ func (w *workspace) vaultObjects(secrets []backends.Secret) any {
 	return objects
 }
 
-// gcpSecrets is a list. A key is the name of a secret of the project that the
-// store is called after, or its whole resource name
+// gcpSecrets returns a list. A key is the name of a secret in the project of the store's
+// name, or its whole resource name
 // (https://github.com/GoogleCloudPlatform/secrets-store-csi-driver-provider-gcp).
 func gcpSecrets(store string, secrets []backends.Secret) any {
 	type secret struct {
@@ -194,7 +194,7 @@ func awsObjects(secrets []backends.Secret) any {
 	split := map[object]*awsObject{}
 	for _, s := range secrets {
 		o := &awsObject{Name: s.Key}
-		if !strings.HasPrefix(s.Key, "arn:") { // an ARN says it
+		if !strings.HasPrefix(s.Key, "arn:") { // the type is in an ARN
 			o.Type = "secretsmanager"
 		}
 		// Identifiers of versions have 32 to 64 characters, labels such as
@@ -214,16 +214,16 @@ func awsObjects(secrets []backends.Secret) any {
 			split[id] = o
 			out = append(out, o)
 		}
-		// A JMESPath expression is identifiers with points between, or else quoted
-		// (https://jmespath.org/specification.html).
+		// A JMESPath expression consists of identifiers with dots between them. Other names
+		// must be quoted (https://jmespath.org/specification.html).
 		path := s.Property
 		if slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return !variableName(part) }) {
 			path = string(model.AppendJSONString(nil, path))
 		}
 		split[id].JMESPath = append(split[id].JMESPath, awsPath{path, s.Name})
 	}
-	// The whole of a secret that is split is mounted too, under the secret's name
-	// unless another version of it is.
+	// A secret with split properties is also mounted as a whole. The file has the secret's
+	// name, unless another version of the secret has that name.
 	taken := map[string]bool{}
 	for _, o := range out {
 		if o.Alias == "" && taken[o.Name] {

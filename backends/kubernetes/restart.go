@@ -8,16 +8,16 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// RestartAnnotation, on a pod template, has the digest of the platform config:
-// another digest is another template, and its pods are replaced.
+// RestartAnnotation, on a pod template, has the digest of the platform config. If the digest
+// changes, the template changes, and Kubernetes replaces its pods.
 const RestartAnnotation = "kalypso.io/platform-config"
 
-// restarted are the kinds of group apps whose pods are replaced. A Job cannot be
-// changed, and each run of a CronJob reads the config again.
+// restarted are the kinds of group apps whose pods are replaced. A Job does not allow
+// changes, and each run of a CronJob reads the config again.
 var restarted = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
-// configDigest returns the digest of the platform config: of its values, its form,
-// and the values that single clusters give in their place.
+// configDigest returns the digest of the platform config: of its values, its format, and the
+// values that override them on single clusters.
 func configDigest(a *backends.Assignment) string {
 	parts := []model.Value{model.StringOf(string(a.ConfigFormat)), a.Values}
 	for _, c := range a.Clusters {
@@ -75,8 +75,8 @@ func restarting(a *backends.Assignment, objects []model.Projected) ([]model.Proj
 	return out, any
 }
 
-// replaced returns a struct with a value at a path of fields, which are structs, or
-// become some.
+// replaced returns a struct with a value at a path of fields. Fields on the path that are
+// not structs become structs.
 func replaced(of, value model.Value, path ...string) model.Value {
 	if len(path) == 0 {
 		return value

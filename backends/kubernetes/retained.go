@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// The annotation with which Helm leaves an object on the cluster when its release
-// goes or no longer holds it (https://helm.sh/docs/howto/charts_tips_and_tricks).
+// The annotation that makes Helm keep an object on the cluster when its release goes or
+// drops the object (https://helm.sh/docs/howto/charts_tips_and_tricks).
 const (
 	policyAnnotation = "helm.sh/resource-policy"
 	policyKeep       = "keep"

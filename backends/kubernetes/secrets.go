@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// secretName is the Secret in which an application finds the secrets that its
-// configs refer to, each under its value's path.
+// secretName is the name of the Secret with the secrets that an application's configs refer
+// to. The key of each is its value's path.
 const secretName = "platform-secrets"
 
 // secrets adds the objects that deliver the assignment's secrets, as the namespace service says.
@@ -164,7 +164,8 @@ func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 	return nil
 }
 
-// encryptsMetadata reports whether SOPS takes for encrypted what kalypso adds to an object.
+// encryptsMetadata reports whether SOPS would treat kalypso's label and annotation as
+// encrypted.
 func encryptsMetadata(doc model.Value) bool {
 	return kubetype.Encrypts(doc, "metadata", "namespace") ||
 		kubetype.Encrypts(doc, "metadata", "labels", managedByLabel) ||

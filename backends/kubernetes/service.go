@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// service is #NamespaceService of schema/namespace.cue, evaluated for an
-// assignment. Its manifests are read from the model, which keeps their numbers.
+// service is #NamespaceService of schema/namespace.cue, evaluated for an assignment. Its
+// manifests are read from the model instead, which preserves their numbers.
 type service struct {
 	Deletion       string              `json:"deletion"`
 	Labels         map[string]string   `json:"labels"`
@@ -69,8 +69,8 @@ type networkPolicy struct {
 	EgressTo    []peer
 }
 
-// peer is the other end of a connection. Labels that are given and empty select
-// everything; absent ones nothing.
+// peer is the other end of a connection. Empty labels select everything, and absent labels
+// select nothing.
 type peer struct {
 	NamespaceLabels *map[string]string `json:"namespaceLabels"`
 	PodLabels       *map[string]string `json:"podLabels"`
@@ -99,8 +99,8 @@ func (p *networkPolicy) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// quantity is a Kubernetes quantity. It is always written as a string, as API
-// servers return it, so that nobody sees a difference between "10" and 10.
+// quantity is a Kubernetes quantity. It is always written as a string, as API servers return
+// it, so that "10" and 10 do not differ.
 type quantity string
 
 func (q *quantity) UnmarshalJSON(b []byte) error {
@@ -113,8 +113,9 @@ func (q *quantity) UnmarshalJSON(b []byte) error {
 // The functions below find the actions that an object requests from a controller in other places,
 // with the controller's rights.
 
-// reaching are the fields in which objects name the namespaces that a controller reads from or
-// writes to for them, by the end of their API group. * stands for each element of a list.
+// reaching are the fields in which objects name the namespaces that a controller reads or
+// writes for them. The key is the end of their API group. * stands for each element of a
+// list.
 var reaching = map[string][]string{
 	".fluxcd.io": {
 		"spec.sourceRef.namespace", "spec.chartRef.namespace", "spec.chart.spec.sourceRef.namespace",
@@ -172,12 +173,12 @@ func FilesOf(v model.Value) []string {
 	return slices.Compact(out)
 }
 
-// free are fields of Prometheus' objects whose keys are anybody's.
+// free are the fields of Prometheus' objects with keys that authors choose freely.
 var free = []string{"labels", "annotations", "matchLabels", "nodeSelector", "externalLabels",
 	"params", "headers", "httpHeaders", "expandedParams"}
 
-// filesIn adds the fields that name files anywhere in a value: those that end in File, such as
-// caFile of a tlsConfig, except logs, and lists of targets.
+// filesIn adds the fields that name files, at any depth of a value. Their names end in File,
+// such as caFile of a tlsConfig, except LogFile. Lists of targets in files are included.
 func filesIn(v model.Value, out []string) []string {
 	for _, elem := range v.Elems() {
 		out = filesIn(elem, out)
@@ -248,7 +249,8 @@ func elems(v model.Value, fields ...string) []model.Value {
 	return out
 }
 
-// textsAt returns the texts at a path of fields, in which * stands for each element of a list.
+// textsAt returns the texts at a path of fields. * in the path stands for each element of a
+// list.
 func textsAt(v model.Value, path []string) []string {
 	for i, field := range path {
 		if field == "*" {
@@ -302,8 +304,8 @@ type selector struct {
 	MatchLabels map[string]string `yaml:"matchLabels,omitempty"`
 }
 
-// networkPolicies adds isolation, one policy for each thing that passes so that
-// a reviewer can tell them apart, and the service's own exceptions.
+// networkPolicies adds isolation and the service's own exceptions. Each kind of allowed
+// traffic has a policy of its own, so that a reviewer can distinguish them.
 func (w *workspace) networkPolicies() {
 	policy := w.service.NetworkPolicy
 	if !policy.Isolated {
@@ -346,8 +348,8 @@ func (w *workspace) networkPolicy(name string, spec networkPolicySpec) {
 	w.add(Object{"networking.k8s.io/v1", "NetworkPolicy", w.meta(name), spec}, "networkPolicy")
 }
 
-// peer returns the peer of a rule. One that says nothing would let everybody
-// through, which must be written out.
+// peer returns the peer of a rule. It reports a peer without fields: it would allow
+// everyone, which a platform must write out.
 func (w *workspace) peer(p peer, path string) policyPeer {
 	labels := p.NamespaceLabels != nil || p.PodLabels != nil
 	switch {

@@ -34,9 +34,9 @@ func Workspace(a *backends.Assignment) (files []backends.File, objects []backend
 	return AnnotatedWorkspace(a, nil, nil)
 }
 
-// AnnotatedWorkspace is Workspace with further annotations, which the namespace
-// service cannot replace: those of the objects in namespace.yaml, and those of the
-// platform config.
+// AnnotatedWorkspace is Workspace with further annotations, which the namespace service
+// cannot replace. namespaceFile are annotations of the objects in namespace.yaml, and
+// platformConfig are annotations of the platform config.
 func AnnotatedWorkspace(a *backends.Assignment, namespaceFile,
 	platformConfig map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
 	w := &workspace{assignment: a, annotations: namespaceFile}
@@ -129,11 +129,11 @@ type workspace struct {
 	ds          []diag.Diagnostic
 }
 
-// object is a document that knows which object it is.
+// object is a document with an identity.
 type object interface{ Identity() backends.Object }
 
-// add appends an object that the service asks for at a path. Two objects of one
-// identity are a diagnostic: kustomize refuses a folder that has them.
+// add appends an object that the service requests at a path. Two objects with the same
+// identity are a diagnostic, because kustomize refuses a folder with both.
 func (w *workspace) add(o object, path string) {
 	id := o.Identity()
 	if slices.Contains(w.objects, id) {
@@ -305,8 +305,8 @@ func (w *workspace) roleBindings() {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// maxStarts is how many starts of a schedule are looked at: more than those of a week at one
-// a minute, and several years at one a day.
+// maxStarts is the number of starts of a schedule that kalypso checks. It is more than the
+// starts of a week at one a minute, and of several years at one a day.
 const maxStarts = 12_000
 
 // Overlapping returns the CronJobs of a projection whose runs may pile up without a limit, as "Kind
@@ -337,7 +337,7 @@ func overlap(cronJob model.Value) int64 {
 	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent || spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
 		return 1
 	}
-	schedule, err := cron.ParseStandard(spec.Schedule) // which Kubernetes reads it with
+	schedule, err := cron.ParseStandard(spec.Schedule) // Kubernetes uses the same library
 	deadline := spec.JobTemplate.Spec.ActiveDeadlineSeconds
 	if err != nil || deadline == nil {
 		return 0
@@ -349,7 +349,7 @@ func overlap(cronJob model.Value) int64 {
 // looked at.
 func starts(schedule cron.Schedule, within time.Duration) int64 {
 	most := int64(1)
-	var recent []time.Time // those within the time before the next one
+	var recent []time.Time // the starts within the time before the next one
 	next := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for range maxStarts {
 		if next = schedule.Next(next); next.IsZero() { // such as on 30 February

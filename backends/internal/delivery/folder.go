@@ -33,11 +33,11 @@ type Content struct {
 	Elsewhere bool
 	// Manifests are the objects of manifests.yaml.
 	Manifests []model.Projected
-	// Apart is a folder in the assignment's that has manifests.yaml, where an object of
-	// Reconciler applies it; "" if it is applied with the folder.
+	// Apart is a subfolder for manifests.yaml, which an object of Reconciler applies; "" if
+	// it is applied with the folder.
 	Apart string
-	// NamespaceAnnotations are further annotations of the objects of the workspace,
-	// ConfigAnnotations those of its platform config.
+	// NamespaceAnnotations are further annotations of the objects of the workspace.
+	// ConfigAnnotations are further annotations of its platform config.
 	NamespaceAnnotations, ConfigAnnotations map[string]string
 }
 
@@ -45,9 +45,9 @@ type Content struct {
 var kustomizationHints = map[string]string{"ServiceAccount": "let the manifests use the one of the " +
 	"namespace service, or give that another name with serviceAccount: name"}
 
-// Emission returns the assignment's folder: its workspace on the cluster, the
-// files of its namespace service, what was rendered for it, and the reconciler's
-// objects. kustomization.yaml lists what is applied with the folder.
+// Emission returns the assignment's folder: its workspace on the cluster, the files of its
+// namespace service, its rendered manifests, and the reconciler's objects.
+// kustomization.yaml lists everything that is applied with the folder.
 func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
 	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.NamespaceAnnotations, c.ConfigAnnotations)
 	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
@@ -181,8 +181,8 @@ func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
 	}
 }
 
-// AssignmentMeta returns the metadata of the object in assignments.yaml that
-// brings a folder to the cluster.
+// AssignmentMeta returns the metadata of the object in assignments.yaml that delivers a
+// folder to the cluster.
 func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace string) kubernetes.Metadata {
 	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name,
 		DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
@@ -197,7 +197,7 @@ type Owner struct {
 	Assignment string
 }
 
-// Collisions returns an error for each two owners of one name.
+// Collisions returns an error for each pair of owners of the same name.
 func Collisions(ct *backends.ClusterType, owners []Owner) []diag.Diagnostic {
 	var ds []diag.Diagnostic
 	first := map[string]Owner{}

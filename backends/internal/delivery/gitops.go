@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// RootName returns the name of the objects that bring a cluster type's folder to
-// the cluster.
+// RootName returns the name of the objects that deliver a cluster type's folder to the
+// cluster.
 func RootName(ct *backends.ClusterType) string {
 	return rootName(ct.Environment, ct.Name)
 }
@@ -38,14 +38,14 @@ func Path(elem ...string) string {
 	return clean
 }
 
-// FolderPath returns the path of an assignment's folder in the repository or the
-// artifact that holds the environment's tree.
+// FolderPath returns the path of an assignment's folder in the repository or the artifact of
+// the environment's tree.
 func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
 	return Path(ct.GitOps.Path, ct.Dir(), deploymentTarget)
 }
 
-// NeedsGitOps returns the diagnostic that something needs the environment's
-// gitops, which is not given.
+// NeedsGitOps returns the diagnostic that what needs the environment's gitops, which is
+// missing.
 func NeedsGitOps(environment, what string) diag.Diagnostic {
 	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the repository of environment %s", what, environment)).
 		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: "+
@@ -66,8 +66,8 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 		Hinting(`keep the environment's tree in a git repository: gitops: {repo: "...", branch: "..."}`)}
 }
 
-// NoBootstrap returns the diagnostic that only the platform team knows what pulls
-// the cluster type's folder.
+// NoBootstrap returns the diagnostic that only the platform team knows how the cluster
+// type's folder is pulled.
 func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
 	hint := "let the cluster's own reconciler pull the folder " + ct.Pulled() + " of the environment's tree"
 	if g := ct.GitOps; g != nil {

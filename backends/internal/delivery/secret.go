@@ -12,14 +12,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// Secrets are the fields of a reconciler that say which secrets its sources get. A
-// secret goes to no host but those that it is for.
+// Secrets are the fields of a reconciler that assign secrets to its sources. A secret is
+// sent only to its own hosts.
 type Secrets struct {
 	// SecretRef is for the environment's tree, and for git sources of the platform's own
-	// workloads on the host of its repository; for all of these where it has no repository.
+	// workloads on the host of its repository. If there is no repository, it is for all of
+	// these sources.
 	SecretRef string
-	// Credentials are by host, with a port and the first parts of a path where they
-	// are given.
+	// Credentials are by host. A key may also have a port and the first parts of a path.
 	Credentials map[string]struct{ SecretRef string }
 }
 
@@ -105,7 +105,7 @@ func line(a *backends.Assignment, backend, address, secret string) string {
 	return out + " and " + a.Bounds.AllowingSecret(a.Workspace, a.Registration, secret)
 }
 
-// origin is where a source is, and its own credentials.
+// origin is the address of a source, and its own credentials.
 type origin struct {
 	address, field string
 	own            string
@@ -124,9 +124,9 @@ func (s Source) origin() origin {
 	return origin{s.Helm.Repo, "repo", s.Helm.SecretRef, s.Helm.Anonymous}
 }
 
-// at returns the secret of an address: that of the longest prefix, and of two as long
-// of the one that names the port. known says that there is one, which may be without
-// a secret.
+// at returns the secret of an address: the secret of the longest prefix. If two prefixes
+// have the same length, it is the secret of the one that names the port. known reports
+// whether there is an entry for the address, which may have no secret.
 func (c Secrets) at(source string) (secret string, known bool) {
 	at, ok := address.Parse(source)
 	if !ok || at.Host == "" {
@@ -171,8 +171,8 @@ func below(p address.Address, prefix string) bool {
 		strings.TrimSuffix(parts[last], ".git") == strings.TrimSuffix(p.Path[last], ".git")
 }
 
-// keyOf is the key of an address in credentials: its host, with a port where that
-// must be named.
+// keyOf returns the key of an address in credentials: its host, with a port if the key must
+// name the port.
 func keyOf(source string) string {
 	switch p, ok := address.Parse(source); {
 	case !ok || p.Host == "":

@@ -109,7 +109,7 @@ func Unsupported(a *backends.Assignment, field, message string) diag.Diagnostic 
 	return diag.New(diag.UnsupportedManifests, message).On(path).At(a.Ref.At(path), "").For(a.ID())
 }
 
-// ChartURL returns where a chart of an OCI registry lies.
+// ChartURL returns the URL of a chart in an OCI registry.
 func ChartURL(h *model.Helm) string {
 	if h.Chart == "" {
 		return h.OCI
@@ -117,9 +117,8 @@ func ChartURL(h *model.Helm) string {
 	return strings.TrimRight(h.OCI, "/") + "/" + h.Chart
 }
 
-// Exact reports whether v is one version of SemVer 2.0. Flux, Argo CD and Helm read
-// anything else that is a version to them, such as 1.2, as a range or not, each
-// in its own way.
+// Exact reports whether v is one version of SemVer 2.0. Flux, Argo CD and Helm also accept
+// other versions, such as 1.2. Each decides in its own way whether they are ranges.
 func Exact(v string) bool {
 	_, err := semver.StrictNewVersion(v)
 	return err == nil
@@ -132,13 +131,12 @@ func isRange(v string) bool {
 	return err == nil
 }
 
-// ChartTag returns the tag of a chart's version in an OCI registry: a tag cannot
-// hold a plus sign, so Helm writes an underscore
-// (https://helm.sh/docs/topics/registries).
+// ChartTag returns the tag of a chart's version in an OCI registry. A tag cannot contain a
+// plus sign, so Helm writes an underscore (https://helm.sh/docs/topics/registries).
 func ChartTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// overlay returns the source that holds an overlay, at the overlay's path, with
-// the changes to it, which kustomize can make.
+// overlay returns the source of an overlay, at the overlay's path, with the changes to it.
+// It reports changes that kustomize cannot make.
 func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnostic) {
 	var ds []diag.Diagnostic
 	refuse := func(field, message, hint string) {
@@ -224,7 +222,7 @@ var (
 	imageTag  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 )
 
-// badImage says why an image cannot be replaced; "" if it can.
+// badImage returns the reason why an image cannot be replaced. It returns "" if it can.
 func badImage(i model.KustomImage) (problem, hint string) {
 	for _, name := range []string{i.Name, i.NewName} {
 		if name != "" && !imageName.MatchString(name) {
@@ -242,11 +240,11 @@ func badImage(i model.KustomImage) (problem, hint string) {
 	return "", ""
 }
 
-// ChartValues returns the values of the assignment's chart: the application's,
-// with the platform's under the path platformValues, where null takes a default of
-// the chart away. nil means none. That the
-// application gives nothing there has been checked where it was composed. Helm
-// knows no texts of numbers, so that they are in canonical form.
+// ChartValues returns the values of the assignment's chart: the application's values, with
+// the platform's values under the path platformValues. There, null removes a default of the
+// chart. It returns nil if there are no values. Composition has checked that the application
+// has no values under that path. Helm does not know the text of a number, so numbers are in
+// canonical form.
 func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
 	values := model.StructOf()
 	if h.Values != nil {
@@ -261,8 +259,8 @@ func ChartValues(a *backends.Assignment, h *model.Helm) *model.Value {
 	return &values
 }
 
-// HasNull reports whether a value is null, or holds one anywhere. Reconcilers lose nulls of objects
-// that are changed by merge patches, which take null for "no such key".
+// HasNull reports whether a value is null, or contains a null. Reconcilers that change
+// objects with merge patches lose nulls, because a merge patch reads null as "no such key".
 func HasNull(v model.Value) bool {
 	return v.Kind() == model.Null || slices.ContainsFunc(v.Elems(), HasNull) ||
 		slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return HasNull(f.Value) })

@@ -36,15 +36,14 @@ type Files struct {
 	Files []backends.File
 	// Objects are the Kubernetes objects in Files.
 	Objects []backends.Object
-	// Resources are the paths of the YAML files that hold Kubernetes objects and
-	// nothing else, sorted: what a kustomization can list.
+	// Resources are the paths of the YAML files with only Kubernetes objects, sorted. A
+	// kustomization can list them.
 	Resources []string
 }
 
-// Describe returns the files that a struct describes, #File by path. ref refers
-// to the struct. The Kubernetes objects among their documents get what traces
-// them to the assignment; a is nil for files of a cluster type, whose objects are
-// left as they are.
+// Describe returns the files of a struct with a #File for each path. ref refers to the
+// struct. The Kubernetes objects among their documents get kalypso's label and annotation. a
+// is nil for files of a cluster type. Describe does not change the objects in those.
 func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Files, []diag.Diagnostic) {
 	var out Files
 	ds := checkPaths(described, ref)
@@ -70,8 +69,8 @@ func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Fil
 	return out, ds
 }
 
-// OfService adds to a folder the files of the assignment's namespace service. A
-// file that would take the place of one that is there is an error.
+// OfService adds the files of the assignment's namespace service to a folder. It returns an
+// error for a file that would replace another one.
 func (fs *Files) OfService(a *backends.Assignment) []diag.Diagnostic {
 	described, _ := a.NamespaceService.Value.Lookup("files")
 	if len(described.Fields()) == 0 {
@@ -95,7 +94,7 @@ func (fs *Files) OfService(a *backends.Assignment) []diag.Diagnostic {
 	return ds
 }
 
-// Add adds a file with the objects in it; resource says that it holds nothing else.
+// Add adds a file with the objects in it. resource says that the file contains nothing else.
 func (fs *Files) Add(f backends.File, objects []backends.Object, resource bool) {
 	fs.Files = append(fs.Files, f)
 	fs.Objects = append(fs.Objects, objects...)
@@ -105,8 +104,8 @@ func (fs *Files) Add(f backends.File, objects []backends.Object, resource bool) 
 	fs.sort()
 }
 
-// Collides says why no file with a path can be beside those that are there, or
-// nothing.
+// Collides returns an error if a file with a path cannot be in the same folder as the other
+// files.
 func (fs *Files) Collides(path string) error {
 	all := newPaths()
 	for _, f := range fs.Files {

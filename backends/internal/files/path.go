@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// longestPath leaves room for the folders around it, below what file systems and
-	// archives can hold (260 bytes for a whole path on Windows).
+	// longestPath leaves room for the folders around it, within the limits of file systems
+	// and archives (260 bytes for a whole path on Windows).
 	longestPath = 150
-	// longestName is how many bytes file systems and archives can hold of one name.
+	// longestName is the maximum number of bytes in a name for file systems and archives.
 	longestName = 255
 	// longestOnLinux leaves room for the folders around it, below 4,096 bytes (PATH_MAX
 	// in limits.h).
 	longestOnLinux = 3 << 10
 )
 
-// Fits says why no file system of Linux holds a path, or nothing. It is for paths
-// that CheckPath is too strict with: those of a machine.
+// Fits returns an error if a path is too long for the file systems of Linux. It is for the
+// paths of a machine, for which CheckPath is too strict.
 func Fits(p string) error {
 	if len(p) > longestOnLinux {
 		return fmt.Errorf("has a path of %d bytes, and %d is the most", len(p), longestOnLinux)
@@ -39,8 +39,8 @@ func Fits(p string) error {
 	return nil
 }
 
-// element is one element of a path, as the schema has it: it begins with neither
-// a dot, as .git and .. do, nor a dash, which programs take for an option.
+// element is one element of a path, as in the schema. It does not begin with a dot, as .git
+// and .. do, or with a dash, which programs read as an option.
 var element = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // CheckPath returns an error if a path is not valid for a file in a folder.
@@ -70,7 +70,7 @@ type paths struct {
 
 func newPaths() *paths { return &paths{map[string]string{}, map[string]string{}} }
 
-// add adds a path, or says why it cannot be beside the others.
+// add adds a path. It returns an error if the path collides with another one.
 func (ps *paths) add(p string) error {
 	key := strings.ToLower(p)
 	if other, taken := ps.files[key]; taken && other == p {
@@ -144,8 +144,8 @@ func (fs *Files) Projected(a *backends.Assignment) []diag.Diagnostic {
 	return ds
 }
 
-// checkForeignPath is CheckPath for files of a repository, which are named as its
-// owners like: any name that every file system and git can hold.
+// checkForeignPath is CheckPath for files of a repository, whose owners choose the names. It
+// accepts every name that is valid on all file systems and in git.
 func checkForeignPath(p string) error {
 	if !fs.ValidPath(p) || p == "." {
 		return errors.New("has a path that leaves its folder")
