@@ -58,7 +58,7 @@ type Request struct {
 	without string // a folder that is not part of the application, such as its output
 }
 
-// Application is one that was projected.
+// Application is a projected application.
 type Application struct {
 	// Model is nil if the application is unknown; then its output stays unchanged.
 	Model   *model.Application

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 )
 
-// Lock pins the chart that an application renders, unless it is in its own folder.
-// renew, and a lock that something is wrong with, are as in compiler.Lock.
+// Lock pins the chart that an application renders, unless the chart is in its own folder.
+// renew is as in compiler.Lock, and so are errors in the lock.
 func Lock(ctx context.Context, r Request, f dependency.Fetcher,
 	renew func(dependency.Use) bool) ([]dependency.Result, []diag.Diagnostic, error) {
 	app, ds, err := evaluate.Application(ctx, r.Dir, r.Supervisor)

@@ -134,8 +134,8 @@ func enters(app *model.Application, folder string) bool {
 
 func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 
-// readFolder reads the files of a folder, without hidden ones, as far as folders are to
-// be entered. Links that lead out of it do not exist.
+// readFolder reads the files of a folder, without hidden ones, in the folders that enters
+// allows. Links that lead out of it count as missing.
 func readFolder(dir string, enter func(folder string) bool) (*archive.Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -21,7 +21,7 @@ type Output struct {
 	Dir string
 	// Strict writes nothing at all if there is any error.
 	Strict bool
-	// Adopt takes over files that kalypso did not write.
+	// Adopt makes Write replace files that kalypso did not write.
 	Adopt bool
 }
 
@@ -126,7 +126,7 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 	if previous == nil || a.request.Ring == "" {
 		return t
 	}
-	for _, e := range previous.ClusterTypes { // one that is gone is of the ring that built it
+	for _, e := range previous.ClusterTypes { // a target that no longer exists belongs to the ring that built it
 		known := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name })
 		if !known && e.Ring != "" && e.Ring != a.request.Ring {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: e.Name, Outside: true})

@@ -38,7 +38,7 @@ type Result struct {
 	Test        string `json:"test"`
 	Description string `json:"description,omitempty"`
 	Status      Status `json:"status"`
-	// Assignments are how many the test matches.
+	// Assignments is the number of assignments that the test matches.
 	Assignments int       `json:"assignments"`
 	Failures    []Failure `json:"failures"`
 }
@@ -89,7 +89,7 @@ func Run(ctx context.Context, b *compiler.Build, wants func(test string) bool) (
 	return out, nil
 }
 
-// environment is one with its tests.
+// environment is an environment with its tests.
 type environment struct {
 	*engine.Environment
 	tests []*test

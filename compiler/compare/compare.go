@@ -75,7 +75,7 @@ func order(a, b *Folder) int {
 	return strings.Compare(a.Cluster, b.Cluster)
 }
 
-// Sort sorts the folders of an output as Compare wants them.
+// Sort sorts the folders of an output as Compare needs them.
 func Sort(folders []Folder) {
 	slices.SortFunc(folders, func(a, b Folder) int { return order(&a, &b) })
 }
@@ -119,8 +119,8 @@ type comparison struct {
 	// targets reports that an application wrote the outputs: each cluster type is a target,
 	// and its own files are deployed.
 	created, targets bool
-	// same has how many assignments folders have that are equal on both sides and are not
-	// listed.
+	// same has, for each folder, the number of assignments that are equal on both sides and
+	// are not listed.
 	same map[string]int
 
 	sides        [2]map[string]*side // by environment
@@ -137,7 +137,7 @@ type reads struct {
 	files map[tree.ID]map[string]backends.File // by path; not written to
 }
 
-// mostRead is how many folders are remembered.
+// mostRead is the largest number of folders that are remembered.
 const mostRead = 500
 
 // of returns the files of a folder by path. It returns nil for a nil folder.
@@ -390,7 +390,7 @@ func (j *job) run(known *reads, entries memo) error {
 	switch {
 	case j.pair == nil:
 		j.attribute()
-	case j.pair.Renames(): // everything in the former namespace goes, and comes again in the new one
+	case j.pair.Renames(): // everything in the former namespace is removed, and created again in the new one
 		for i := range j.found.list {
 			c := &j.found.list[i]
 			c.detail = c.Object != nil && c.Path == "" && (c.Kind == Added || c.Kind == Removed)

@@ -174,8 +174,8 @@ func encoded(v *value) []string {
 	return out
 }
 
-// inPlace reports whether two lists have the same length, and no element of one is at
-// another place in the other unless it is also at its own.
+// inPlace reports whether two lists have the same length, and no element has moved. An
+// element has moved if the other list has it only at other places.
 func inPlace(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

@@ -286,7 +286,7 @@ func (e environment) clusters(found []diskFolder) []Folder {
 	}
 	all, err := e.record.Followers(nil)
 	if err != nil {
-		return nil // the folders say enough without the record
+		return nil // the folders have enough information without the record
 	}
 	entries := map[string]bool{}
 	for i := range found {
@@ -381,7 +381,8 @@ func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]ba
 	return files, nil
 }
 
-// identify computes the folder's id, unless it is known; it stays "" if there are no files.
+// identify computes the folder's id, unless it is known. The id stays "" if the folder has
+// no files.
 func (f *diskFolder) identify(kept *keptEntries) error {
 	if f.Tree == "" {
 		blobs := map[string]tree.Blob{}
@@ -440,7 +441,7 @@ func (f *diskFolder) each(yield func(backends.File)) error {
 	return errors.Join(err, root.Close())
 }
 
-// counts reports whether a file in the folder is one that counts.
+// counts reports whether a file in the folder counts as a part of the output.
 func (f *diskFolder) counts(p string) bool {
 	_, listed := f.listed[p]
 	return listed || f.listed == nil

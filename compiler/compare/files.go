@@ -28,8 +28,8 @@ type changes struct {
 	detail bool
 }
 
-// mostChanges is how many changes of a file are listed one by one. A file with
-// more is compared as text.
+// mostChanges is the largest number of changes of a file that are listed one by one. If a
+// file has more, it is compared as text.
 const mostChanges = 1000
 
 // memo has the changes of files that were compared before, by their contents. It helps
@@ -37,7 +37,7 @@ const mostChanges = 1000
 // does not keep anything.
 type memo map[digest][]Change
 
-// mostKept is how many changes a memo keeps.
+// mostKept is the largest number of changes that a memo keeps.
 const mostKept = 1000
 
 // compareFile is the function compareFile.
@@ -91,7 +91,7 @@ func compareFiles(before, after map[string]backends.File, compared memo) *change
 	return c
 }
 
-// isYAML reports whether a file is one of values, by its name. JSON is YAML.
+// isYAML reports whether a file has values, by its name. JSON is YAML.
 func isYAML(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":

@@ -23,8 +23,7 @@ type group struct {
 	// concrete is the change in one of the folders, and general is the common form of the
 	// change in all of them.
 	concrete, general Change
-	// varies has the parts of it, as parts numbers them, that are not the same in all of
-	// them.
+	// varies marks the parts of it, by number, that differ between the folders.
 	varies [parts]bool
 	jobs   []int
 }

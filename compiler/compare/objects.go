@@ -101,7 +101,7 @@ func outlives(f *Folder, id object) bool {
 	return slices.Contains(f.Info.Retained, name) && !(kubernetes.InNamespace(name, f.Info.Namespace) && !f.Info.Orphan)
 }
 
-// claimsOf returns how many PersistentVolumeClaims a StatefulSet makes.
+// claimsOf returns the number of PersistentVolumeClaims that a StatefulSet makes.
 func claimsOf(doc []byte) int {
 	var set struct {
 		Spec struct {

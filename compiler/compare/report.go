@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Report is the change on clusters: how one output differs from another. Its JSON is a
-// contract: it depends only on the content of the outputs, and lists are never null. It counts
-// pairs of a deployment target and a cluster; a cluster type that lists no clusters counts as
-// one cluster.
+// Report is the change on clusters: the differences between one output and another. Its
+// JSON is a contract: it depends only on the content of the outputs, and lists are never
+// null. It counts pairs of a deployment target and a cluster. A cluster type that lists no
+// clusters counts as one cluster.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -18,9 +18,9 @@ type Report struct {
 	Removed []Entry `json:"removed"`
 	Added   []Entry `json:"added"`
 	Changed []Entry `json:"changed"`
-	// Total counts the pairs that differ.
+	// Total counts the differing pairs.
 	Total Total `json:"total"`
-	// Assignments are the ids of pairs without clusters. Unchanged of it counts pairs.
+	// Assignments are the ids of pairs without clusters. Its Unchanged counts pairs.
 	Assignments  Folders `json:"assignments"`
 	ClusterTypes Folders `json:"clusterTypes"` // by their own files, beside the assignments' folders
 	// Clusters are the listed clusters, or nil.
@@ -90,7 +90,7 @@ type Objects struct {
 	Deleted map[string]int `json:"deleted"`
 }
 
-// inlineClusters is how many names of clusters a list has itself.
+// inlineClusters is the largest number of names of clusters in a list itself.
 const inlineClusters = 100
 
 // Entry is the change of a deployment target on clusters of a type, on all of them alike.
@@ -114,8 +114,8 @@ type Entry struct {
 	// objects, as "Kind name", or files that contain no objects.
 	Values  []Value  `json:"values,omitempty"`
 	Objects []string `json:"objects,omitempty"`
-	// RenamedTo is the deployment target that has the same sources and values on the same
-	// clusters and is added there, and RenamedFrom the one that is removed.
+	// RenamedTo is the added deployment target with the same sources and values on the same
+	// clusters. RenamedFrom is the removed one.
 	RenamedTo   string `json:"renamedTo,omitempty"`
 	RenamedFrom string `json:"renamedFrom,omitempty"`
 
@@ -201,7 +201,7 @@ type Counts struct {
 	// Own is the change of the cluster type's own files, in all folders of its classes:
 	// added, removed, changed or unchanged. It is "" without such files.
 	Own string `json:"own,omitempty"`
-	// Clusters are how many of its clusters are listed.
+	// Clusters is the number of its listed clusters.
 	Clusters int `json:"clusters,omitempty"`
 	// Lists reports that it lists clusters, before or after.
 	Lists bool `json:"-"`
@@ -218,7 +218,7 @@ type Group struct {
 	ClusterTypes []string `json:"clusterTypes"` // ids, sorted as outputs are
 	// Clusters are the ids of the clusters whose entries have the change.
 	Clusters []string `json:"clusters,omitempty"`
-	// Count is how many pairs have it, each cluster of an assignment for itself.
+	// Count is the number of pairs that have it. Each cluster of an assignment counts.
 	Count int `json:"count,omitempty"`
 	// Detail reports that the change does nothing by itself on clusters.
 	Detail bool `json:"detail,omitempty"`

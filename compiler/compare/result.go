@@ -291,7 +291,8 @@ func (out *result) list() {
 	}
 }
 
-// clusterTypes counts the cluster types of the environment, and how their own files differ.
+// clusterTypes counts the cluster types of the environment, and the differences of their
+// own files.
 func (out *result) clusterTypes() {
 	for _, w := range out.Ways {
 		c := out.count(w.ClusterType())
@@ -336,7 +337,7 @@ func (out *result) clusterTypes() {
 	}
 }
 
-// number returns how many assignments a folder has.
+// number returns the number of assignments of a folder.
 func (s *side) number(folder string) int { return s.same[folder] + len(s.assigned[folder]) }
 
 // clusters counts the listed clusters of the environment.

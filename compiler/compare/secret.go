@@ -2,8 +2,8 @@ package compare
 
 import "github.com/kalypso-io/kalypso/internal/credential"
 
-// masked returns a value that has a name, with likely secrets in it hidden. A reference to a
-// secret is a mapping, and stays.
+// masked returns a value that has a name, with likely secrets in it hidden. A reference to
+// a secret is a mapping, and is not hidden.
 func (v *value) masked(name string) *value {
 	switch v.kind {
 	case text:

@@ -17,7 +17,7 @@ import (
 
 // TextOptions choose the form of a report for people.
 type TextOptions struct {
-	// Stat writes only how many assignments of each cluster type differ.
+	// Stat writes only the number of differing assignments of each cluster type.
 	Stat bool
 	// Wide also writes details: the clusters that follow another folder, and changes that
 	// do nothing by themselves on clusters.
@@ -34,7 +34,7 @@ type TextOptions struct {
 	Unit string
 }
 
-// named is how many assignments or clusters of a line are named.
+// named is the largest number of assignments or clusters that a line names.
 const named = 3
 
 // mostInline is the most bytes of a value within a line.
@@ -261,7 +261,7 @@ func (t *textWriter) folders(sign byte, what string, ids []string) {
 	}
 }
 
-// some writes the first ids of a list of several, or all.
+// some writes the first ids of a list, or all if there are few.
 func (t *textWriter) some(ids []string) {
 	if len(ids) == 1 {
 		return

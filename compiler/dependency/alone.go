@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// retry is how often [Store.Alone] tries to get the lock.
+// retry is the time between two attempts of [Store.Alone] to get the lock.
 const retry = 50 * time.Millisecond
 
 // Alone locks the pins of the platform, or the application, at root. It waits until no

@@ -60,9 +60,9 @@ func (l *Library) Entry(s Source) (Entry, []diag.Diagnostic) {
 	return e, nil
 }
 
-// Pinned returns the pin of a source, if the store has its content, or a diagnostic without
-// a site. The content is verified once, so that a whole build sees the same, and so that
-// cached results do not hide that content is missing or was changed.
+// Pinned returns the pin of a source if the store has its content, or else a diagnostic
+// without a site. It verifies the content once, so a whole build sees the same. So cached
+// results do not hide that content is missing or was changed.
 func (l *Library) Pinned(s Source) (Entry, []diag.Diagnostic) {
 	e, ds := l.Entry(s)
 	if len(ds) > 0 {

@@ -51,7 +51,7 @@ func (e *SizeError) Hint() string {
 	return "somebody has changed " + FileName + ": restore it from git, or run `kalypso lock --update-all`"
 }
 
-// Fits returns a *SizeError unless content with the entry's digest has its size: otherwise
+// Fits returns a *SizeError if content with the entry's digest does not have its size. Then
 // the entry was edited, and its other fields may be wrong too.
 func (e Entry) Fits(content []byte) error {
 	if size := int64(len(content)); size != e.Size {
@@ -63,8 +63,8 @@ func (e Entry) Fits(content []byte) error {
 // Lock is the pins of a platform: sorted, and each source once.
 type Lock struct{ Sources []Entry }
 
-// NewLock returns the lock of entries in any order. Of two entries for one source the last one
-// counts.
+// NewLock returns the lock of entries in any order. If a source has several entries, the
+// last one counts.
 func NewLock(entries []Entry) *Lock {
 	bySource := map[Source]Entry{}
 	for _, e := range entries {
@@ -78,7 +78,7 @@ func NewLock(entries []Entry) *Lock {
 	return l
 }
 
-// Find returns the pin of a source, and whether there is one.
+// Find returns the pin of a source, and reports whether the source has one.
 func (l *Lock) Find(s Source) (Entry, bool) {
 	i, found := slices.BinarySearchFunc(l.Sources, s, func(e Entry, s Source) int { return e.compare(s) })
 	if !found {

@@ -69,8 +69,8 @@ func ociSource(o *model.OCI) Source {
 	return Source{Kind: OCI, URL: o.URL, Tag: o.Tag, Semver: o.Semver, Digest: o.Digest}
 }
 
-// chartSource returns the source of a chart. In an OCI registry the chart's name is
-// appended to the URL, so that there is one form.
+// chartSource returns the source of a chart. In an OCI registry, the chart's name is
+// appended to the URL, so each chart has only one form.
 func chartSource(h *model.Helm) Source {
 	s := Source{Kind: Chart, URL: h.Repo, Chart: h.Chart, Version: h.Version}
 	if h.Repo == "" {
@@ -82,7 +82,7 @@ func chartSource(h *model.Helm) Source {
 	return s
 }
 
-// asked is a field that selects the revision.
+// asked is a field of a source that selects the revision, with its value.
 type asked struct{ name, value string }
 
 func (s Source) asked() []asked {

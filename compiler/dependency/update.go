@@ -77,7 +77,7 @@ type Result struct {
 	Err error
 }
 
-// mostAtOnce is how many sources are fetched at once.
+// mostAtOnce is the largest number of sources that are fetched at once.
 const mostAtOnce = 4
 
 // Update locks the used sources, and writes kalypso.lock if it changes. The results are
@@ -197,8 +197,8 @@ func (r *UpdateRequest) keep(e Entry, content []byte) error {
 	return err
 }
 
-// merge joins the uses of each source. If one of them may reach a server, all may: it is
-// the same source.
+// merge joins the uses of each source. If one of them may reach a server, all of them may,
+// because it is the same source.
 func merge(uses []Use) []Use {
 	by, also := map[Source][]string{}, map[Source][]string{}
 	at, reach := map[Source][]model.Position{}, map[Source]address.Reach{}

@@ -28,7 +28,7 @@ func (s *Store) Put(data []byte) (Digest, error) {
 	return d, nil
 }
 
-// put stores content in a folder, and reports whether it did not have it.
+// put stores content in a folder, and reports whether the content was missing there.
 func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if len(data) > MaxSize {
 		return false, fmt.Errorf("%d bytes are more than the %d that content may have", len(data), int64(MaxSize))

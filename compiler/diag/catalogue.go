@@ -10,7 +10,7 @@ const (
 	UnknownCollection     Code = "K1101" // unknown top-level field
 	UnknownField          Code = "K1102" // unknown field
 	WrongValue            Code = "K1103" // a value does not fit
-	NotAllowed            Code = "K1104" // a value is not one of those allowed
+	NotAllowed            Code = "K1104" // a value is not one of the allowed values
 	Missing               Code = "K1105" // a required field is missing
 	BadName               Code = "K1106" // a name is not a DNS label
 	OneOf                 Code = "K1107" // exactly one of several fields must be given
@@ -18,9 +18,9 @@ const (
 	Incomplete            Code = "K1109" // the entities are not all known
 	NotConcrete           Code = "K1110" // a value is not concrete
 	Bytes                 Code = "K1111" // bytes cannot be a value
-	OpenReference         Code = "K1113" // a value refers to one that is not final
+	OpenReference         Code = "K1113" // a value refers to a value that is not final
 	Crash                 Code = "K1114" // CUE fails by a mistake of its own
-	Unverifiable          Code = "K1115" // a source is to be verified, and cannot be
+	Unverifiable          Code = "K1115" // a source must be verified, and cannot be
 	Costly                Code = "K1116" // CUE takes too long or too much memory
 	LargeStruct           Code = "K1117" // a struct is too large for CUE
 	StrayFile             Code = "K1201" // a file of package platform is never loaded
@@ -28,7 +28,7 @@ const (
 	UndeclaredEnvironment Code = "K1203" // an environment folder has no entry
 	EnvironmentCycle      Code = "K1204" // environments wait for each other
 	SharedPlace           Code = "K1205" // two environments keep their trees in one place
-	NoUpstream            Code = "K1206" // a policy needs an environment that comes before
+	NoUpstream            Code = "K1206" // a policy needs an earlier environment
 	Rings                 Code = "K1207" // rings of an environment do not fit together
 	RingMembership        Code = "K1208" // a cluster type is in no ring, or in several
 	BadWindow             Code = "K1209" // a window cannot be used
@@ -48,8 +48,8 @@ const (
 	BadInventory          Code = "K1311" // an inventory cannot be read
 	BadRow                Code = "K1312" // a row of an inventory cannot be used
 	DuplicateCluster      Code = "K1313" // a cluster is there twice
-	ClusterWithoutType    Code = "K1314" // a cluster is of no cluster type, or of several
-	SplitClusterType      Code = "K1315" // the clusters of a cluster type are of several classes
+	ClusterWithoutType    Code = "K1314" // a cluster has no cluster type, or several
+	SplitClusterType      Code = "K1315" // the clusters of a cluster type have several classes
 	NoEntries             Code = "K1316" // clusters cannot have entries of their own
 	BadSelector           Code = "K1401" // a selector cannot be used
 	BadContract           Code = "K1402" // a contract is malformed
@@ -60,11 +60,11 @@ const (
 	SelectsNothing        Code = "K1902" // a selector selects nothing
 	Unassigned            Code = "K1903" // a deployment target without any assignment
 	EmptyClusterType      Code = "K1904" // a cluster type without assignments
-	LikelyMisspelt        Code = "K1905" // a label or a key is one edit away from another
+	LikelyMisspelt        Code = "K1905" // a label or a key is one edit away from another one
 	ManyEntities          Code = "K1906" // a collection is too large for CUE
 	PassedOver            Code = "K1907" // a file is passed over
 	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
-	SeveralFiles          Code = "K1909" // a selector is written in several files
+	SeveralFiles          Code = "K1909" // several files have parts of one selector
 	UnpinnedSchema        Code = "K1910" // the module does not pin the schema
 	NotCUE                Code = "K1911" // a YAML file beside the platform's files
 	NoTargets             Code = "K1912" // a workload without deployment targets
@@ -72,7 +72,7 @@ const (
 	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
 	NoEnvironments        Code = "K1915" // there are no environments
 	NoClusters            Code = "K1916" // a config is for single clusters, and no clusters are listed
-	WaitingClusters       Code = "K1917" // entries of clusters stay as they are because of errors
+	WaitingClusters       Code = "K1917" // entries of clusters stay unchanged because of errors
 	OtherClusterType      Code = "K1918" // a cluster moves to another cluster type
 	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
 	TreeMoved             Code = "K1920" // an environment's tree is kept elsewhere than before
@@ -116,7 +116,7 @@ const (
 	Render                Code = "K3015" // a chart or an overlay cannot be rendered
 	Unstable              Code = "K3016" // two renders of one chart differ
 	Unbounded             Code = "K3017" // a source takes too long, or its output is too large
-	KubernetesVersion     Code = "K3018" // a chart asks for the version of Kubernetes, which is not given
+	KubernetesVersion     Code = "K3018" // a chart needs the version of Kubernetes, which is unknown
 	NotRendered           Code = "K3019" // something rendered is not a Kubernetes object
 	Template              Code = "K3020" // a template fails, or its output is not allowed
 	BadFile               Code = "K3021" // a file cannot be written
@@ -131,7 +131,7 @@ const (
 	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
 	NoEffect              Code = "K3903" // a field has no effect here
 	IndexGoes             Code = "K3904" // assignments.yaml is removed
-	EnvironmentGone       Code = "K3905" // the output of an environment that is gone stays
+	EnvironmentGone       Code = "K3905" // the output of a removed environment stays
 	Hook                  Code = "K3906" // a hook of a chart is applied as an ordinary object, or not at all
 	Unpinned              Code = "K3907" // something is not pinned where it should be
 	NoRestart             Code = "K3909" // restartOnConfigChange has no effect

@@ -35,11 +35,10 @@ type Diagnostic struct {
 	// Path is the CUE path that the diagnostic is about; for a composed value,
 	// its path in the values.
 	Path string
-	// Also are the paths of other entities that one text, such as the body of a loop, makes wrong
-	// in the same way; sorted after Sort.
+	// Also are the paths of other entities with the same problem from one text, such as the
+	// body of a loop; sorted after Sort.
 	Also []string
-	// Sites are all the places that the user may want to look at, the most
-	// telling first.
+	// Sites are all the places that the user may want to see, the most helpful first.
 	Sites []Site
 	// Excerpt is the line of the first site, if it is known.
 	Excerpt Excerpt
@@ -87,13 +86,13 @@ func New(code Code, message string) Diagnostic {
 	return Diagnostic{Code: code, Severity: code.Severity(), Message: credential.Hide(message)}
 }
 
-// At adds a reference to look at.
+// At adds a reference as a site.
 func (d Diagnostic) At(ref model.Ref, note string) Diagnostic {
 	d.Sites = append(slices.Clip(d.Sites), Site{Ref: ref, Note: credential.Hide(note)})
 	return d
 }
 
-// In adds a position to look at.
+// In adds a position as a site.
 func (d Diagnostic) In(p model.Position, note string) Diagnostic {
 	if !p.IsZero() {
 		d.Sites = append(slices.Clip(d.Sites), Site{Position: p, Note: credential.Hide(note)})
@@ -101,7 +100,7 @@ func (d Diagnostic) In(p model.Position, note string) Diagnostic {
 	return d
 }
 
-// InEach adds positions to look at, without notes.
+// InEach adds positions as sites, without notes.
 func (d Diagnostic) InEach(positions ...model.Position) Diagnostic {
 	for _, p := range positions {
 		d = d.In(p, "")
@@ -166,7 +165,7 @@ func Passing(ds []Diagnostic) bool {
 }
 
 // Resolve replaces references by their positions in the table. A reference with several
-// positions becomes several sites; one without positions stays a reference.
+// positions becomes several sites. A reference without positions is dropped.
 func Resolve(ds []Diagnostic, table *model.Positions) {
 	for i := range ds {
 		var sites []Site
@@ -190,7 +189,7 @@ func Resolve(ds []Diagnostic, table *model.Positions) {
 func Sort(ds []Diagnostic) []Diagnostic {
 	slices.SortStableFunc(ds, compare)
 	var out []Diagnostic
-	inEntities := map[string]int{} // the first of those that one text causes, in out
+	inEntities := map[string]int{} // the first diagnostic that each text causes, in out
 	for _, d := range ds {
 		if n := len(out); n > 0 && same(out[n-1], d) {
 			out[n-1] = out[n-1].For(d.Assignments...).also(d.Also...)

@@ -19,7 +19,7 @@ import (
 // terminal, and likely secrets in them are masked. The zero Excerpt has no line.
 type Excerpt struct{ Before, At, After string }
 
-// IsZero reports whether there is no line.
+// IsZero reports whether the excerpt has no line.
 func (e Excerpt) IsZero() bool { return e.At == "" }
 
 // How much of a line an excerpt has, in columns of a terminal.
@@ -56,7 +56,7 @@ func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 	return e.masked(secret).cut()
 }
 
-// cut returns the excerpt as printable text, and no more of it than fits.
+// cut returns the excerpt as printable text, shortened so that it fits.
 func (e Excerpt) cut() Excerpt {
 	indent := e.Before[:len(e.Before)-len(strings.TrimLeft(e.Before, "\t"))]
 	e.Before = terminal.Printable(e.Before[len(indent):])

@@ -159,7 +159,7 @@ func (d Diagnostic) collection() string {
 	return ""
 }
 
-// writeMore writes the diagnostics that are written with this one.
+// writeMore writes the diagnostics that are printed together with this one.
 func (f folded) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
 		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())

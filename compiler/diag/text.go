@@ -12,7 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shown is how many assignments the text of a diagnostic names.
+// shown is the largest number of assignments that the text of a diagnostic names.
 const shown = 3
 
 // WriteText writes resolved diagnostics for people: the problem, its place and a remedy.

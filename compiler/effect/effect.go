@@ -46,8 +46,8 @@ type Cluster struct {
 
 // Side is an environment before or after a change.
 type Side struct {
-	// Folders has how many assignments each folder has, of a cluster type or of a class of
-	// one, by name.
+	// Folders has the number of assignments of each folder, of a cluster type or of a class
+	// of one, by name.
 	Folders  map[string]int
 	Clusters []Cluster // sorted by name, without duplicates
 	// Assigned returns the assignments of a folder, sorted by deployment target. It is
@@ -71,7 +71,7 @@ func (w *Way) Count() int { return max(1, len(w.Clusters)) }
 // Moves reports whether listed clusters follow a different folder than before.
 func (w *Way) Moves() bool { return w.Clusters != nil && w.From != w.To }
 
-// Leaves reports whether listed clusters are no longer listed.
+// Leaves reports whether the clusters of the way are no longer listed.
 func (w *Way) Leaves() bool { return w.Clusters != nil && w.To == "" }
 
 // ClusterType returns the cluster type of the way's end, or of its beginning if it has no

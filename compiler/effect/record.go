@@ -283,7 +283,7 @@ type Counts struct {
 	Emptied int `json:"emptied"`
 }
 
-// Counts counts the pairs, and the clusters that are left empty.
+// Counts counts the pairs, and the emptied clusters.
 func (e *Effect) Counts() Counts {
 	var c Counts
 	for i := range e.Pairs {

@@ -15,8 +15,8 @@ type Limits struct {
 	Max string // a number or a percentage; "" for usualRemovals
 	// Clusters are the clusters that may leave, by name. Their pairs are not counted.
 	Clusters []string
-	// Emptied is how many listed clusters may lose everything: a number, a percentage, or ""
-	// for only the clusters of MayEmpty.
+	// Emptied is the number of listed clusters that may lose everything: a number, a
+	// percentage, or "" for only the clusters of MayEmpty.
 	Emptied  string
 	MayEmpty []string
 }
@@ -90,7 +90,7 @@ func (r Removals) Excess() string {
 }
 
 // Removals counts the removals of the effect. loses reports whether a pair that gets
-// another namespace loses the former one with everything in it.
+// another namespace loses the former one, with everything in it.
 func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	r := Removals{Recorded: e.Before, Empty: e.After == 0 && e.Before > 0}
 	on, assignments, unlisted := map[string]bool{}, map[string]bool{}, 0
@@ -134,7 +134,8 @@ func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	return r
 }
 
-// most returns how many of a number a limit is: a number, or a percentage, rounded down.
+// most returns the largest number that a limit allows. The limit is a number, or a
+// percentage of the number of, rounded down.
 func most(limit string, of int) int {
 	if percent, ok := strings.CutSuffix(limit, "%"); ok {
 		share, _ := strconv.ParseFloat(percent, 64) // the schema has checked it

@@ -14,7 +14,7 @@ import (
 // clusterSelector is the selector of clusters of a policy, of its except, of a config or of
 // a config schema.
 type clusterSelector struct {
-	name     string    // as model.SelectorOf has it
+	name     string    // in the form of model.SelectorOf
 	at       model.Ref // its place in the platform
 	selector *model.Selector
 	types    map[string]bool // the cluster types whose clusters it may distinguish
@@ -132,11 +132,11 @@ func (r *reader) classes(selectors []clusterSelector) *classes {
 	return c
 }
 
-// alike are clusters that have the same cluster type and labels, as far as that is known
-// without a look at the labels.
+// alike groups clusters with the same cluster type and labels. It compares only the
+// addresses of the maps of labels, so equal labels in two maps count as different.
 type alike struct {
 	of    []int32 // by the cluster's number
-	first []int   // the numbers of the first of them
+	first []int   // the number of the first cluster of each group
 }
 
 // alikeOf finds the clusters that are alike. If their names matter, no clusters are.

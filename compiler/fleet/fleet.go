@@ -190,7 +190,7 @@ func (r *reader) twice(rows []row, declared bool) diag.Diagnostic {
 	return d.On(ref(name).String()).Hinting("leave one of them, or give them different names")
 }
 
-// invalid notes that something is wrong with a cluster.
+// invalid records that a cluster has an error.
 func (r *reader) invalid(name string) { r.fleet.Invalid = append(r.fleet.Invalid, ref(name)) }
 
 // assignTypes sets the cluster type of each cluster that names none: the type whose
@@ -302,7 +302,7 @@ func (r *reader) severalTypes(name string, types []string) diag.Diagnostic {
 	return d.Hinting("let only one of them select it, or name its cluster type in the row")
 }
 
-// most is how many diagnostics there are of one kind before the others are counted.
+// most is the number of diagnostics of one kind before the others are only counted.
 const most = 10
 
 // few keeps the first diagnostics of a kind, and counts the others: a million rows may all

@@ -43,7 +43,7 @@ type inventory struct {
 	labelNames []string
 }
 
-// inventory reads an inventory. Of one that cannot be read the fleet is incomplete.
+// inventory reads an inventory. If it cannot be read, the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
 	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{},
 		shared: map[string]map[string]string{}, labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
@@ -87,7 +87,7 @@ func (inv *inventory) cannot(f *fault) diag.Diagnostic {
 	return d.At(inv.ref().At("file"), "").On(inv.ref().At("file").String()).Hinting(f.hint)
 }
 
-// open finds and reads the file. If the lock does not have it, it reports that.
+// open finds and reads the file. It reports a file that the lock does not have.
 func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 	if inv.From == nil {
 		data, problem = inv.openOwn()
@@ -117,8 +117,8 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20),
 	hint: "keep what is needed of it, or divide it into several inventories"}
 
-// locate returns the name of an inventory's file from the platform's root. One that is
-// outside the platform, or in several folders, is a fault.
+// locate returns the name of an inventory's file from the platform's root. A file outside
+// the platform, or in several folders, is a fault.
 func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, *fault) {
 	folders := map[string]bool{}
 	for _, p := range env.Positions.Of(model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"}) {
@@ -191,7 +191,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// read makes rows of the file's content.
+// read makes rows from the file's content.
 func (inv *inventory) read(data []byte) *fault {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return &fault{message: "is UTF-16", line: 1, hint: "save it as UTF-8"}

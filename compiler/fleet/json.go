@@ -23,7 +23,8 @@ type valueCells struct {
 	position model.Position
 }
 
-// cell returns the field of the object, or, by a path with dots, that of an object in it.
+// cell returns the field of the object. If the name is a path with dots, the field is in an
+// object of the object.
 func (c valueCells) cell(column string) (model.Value, bool) {
 	if v, there := c.Lookup(column); there {
 		return v, true
@@ -78,7 +79,7 @@ func (l *lines) at(file string, offset int) model.Position {
 	return model.Position{File: file, Line: l.line + 1, Column: offset - l.start + 1}
 }
 
-// readJSON makes a row of each element of the list.
+// readJSON makes a row from each element of the list.
 func (inv *inventory) readJSON(data []byte) *fault {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true))
 	l := &lines{data: data}
@@ -183,7 +184,7 @@ func plain(err error) string {
 // mostAliased bounds the size of a YAML file after its aliases are written out.
 const mostAliased = 100_000
 
-// readYAML makes a row of each element of the list.
+// readYAML makes a row from each element of the list.
 func (inv *inventory) readYAML(data []byte) *fault {
 	docs, cost, err := yamlnodes.Parse(data)
 	if refused := (*yamlnodes.Error)(nil); errors.As(err, &refused) {

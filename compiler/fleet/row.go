@@ -23,7 +23,7 @@ type cells interface {
 	at(column string) model.Position
 }
 
-// add makes a cluster of a row, or reports why it cannot.
+// add makes a cluster from a row, or reports why it cannot.
 func (inv *inventory) add(of cells) {
 	b := &builder{inv: inv, cells: of, at: of.at(inv.Columns.Name)}
 	b.cluster.Inventory = inv.Name
@@ -136,8 +136,8 @@ func (b *builder) text(column string, v model.Value) (string, bool) {
 // label is a label of a row.
 type label struct{ name, text string }
 
-// labels reads the cluster's labels. An empty one is absent. Most clusters have the same as
-// others, and then share them.
+// labels reads the cluster's labels. An empty label counts as absent. Most clusters have
+// the same labels as others, and then share the map.
 func (b *builder) labels() {
 	all, key := b.inv.labels[:0], b.inv.scratch[:0]
 	add := func(name, column string, v model.Value) {
@@ -172,7 +172,7 @@ func (b *builder) labels() {
 	b.cluster.Labels = shared
 }
 
-// mostShared is how many sets of labels are remembered.
+// mostShared is the largest number of sets of labels that are remembered.
 const mostShared = 10_000
 
 // appendPart appends a text with its length, which marks its end.

@@ -47,7 +47,7 @@ type Error struct {
 	Fields []Field
 }
 
-// mostNamed is how many fields an Error names.
+// mostNamed is the largest number of fields that an Error names.
 const mostNamed = 8
 
 // Error names the first fields and the object.
@@ -118,7 +118,7 @@ var types = sync.OnceValue(func() map[schema.GroupVersionKind]reflect.Type {
 	return known
 })
 
-// typeOf returns the type of a kind; nil for one that is not known.
+// typeOf returns the type of a kind. It returns nil if the kind is unknown.
 func typeOf(apiVersion, kind string) reflect.Type {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *checker) is(path string, v model.Value, kind model.Kind, name string) b
 	return false
 }
 
-// show writes a value for a message. Those of Secrets stay out of it.
+// show writes a value for a message. It does not show values of Secrets.
 func (c *checker) show(v model.Value) string {
 	const most = 60
 	if s := v.String(); v.IsScalar() && !c.secret && len(s) <= most {

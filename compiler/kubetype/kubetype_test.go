@@ -151,7 +151,7 @@ func TestCheckDecodes(t *testing.T) {
 				tried++
 				decoded, err := decodes(v), kubetype.Check(v)
 				if err != nil && (err.Fields[0].Image || strings.HasPrefix(err.Fields[0].Path, "data.")) {
-					return // encoding/json takes a list for bytes, and API servers do not
+					return // encoding/json reads a list as bytes, and API servers do not
 				}
 				if (decoded == nil) != (err == nil) {
 					t.Errorf("%s\ndecoding: %v, Check: %v", v, decoded, err)

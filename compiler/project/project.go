@@ -33,7 +33,7 @@ type Job struct {
 
 // Outcome is the result of a Job: objects, or diagnostics.
 type Outcome struct {
-	// Objects are in the order of their application, as their renderer has it.
+	// Objects have the order of their application, as their renderer returns them.
 	Objects []model.Projected
 	// Diagnostics have a code, a message and a hint. The callers add sites and assignments,
 	// because they know which assignment needs the job.

@@ -147,7 +147,7 @@ func readFolder(dir string) ([]backends.File, error) {
 	return files, err
 }
 
-// idOf returns the version of a tree, as its record has it.
+// idOf returns the version of a tree, as in its record.
 func idOf(files []backends.File) tree.ID {
 	blobs := map[string]tree.Blob{}
 	for _, f := range files {

@@ -8,7 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// selection are the pairs that one policy selects, except those of except.
+// selection is the pairs that one policy selects, without the pairs that its except
+// selects.
 type selection struct {
 	policy *model.SchedulingPolicy
 	product
@@ -150,7 +151,7 @@ func comparePairs(a, b pair) int {
 	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.selection, b.selection))
 }
 
-// add makes the assignment that one target's pairs are.
+// add makes the assignment of one target from its pairs.
 func (s *Schedule) add(c int, pairs []pair, known *pins, r *report) {
 	number := pairs[0].target
 	t := s.fleet.targets[number]

@@ -11,7 +11,7 @@ import (
 // assignment: one with a selector that selects nothing.
 type causes struct {
 	schedule *Schedule
-	empty    []Empty // of policies that assign, without those that may select nothing
+	empty    []Empty // of policies that assign, without selectors that may select nothing
 }
 
 func (s *Schedule) causes() *causes {

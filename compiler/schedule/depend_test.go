@@ -14,7 +14,7 @@ func TestDependencies(t *testing.T) {
 		name     string
 		targets  string // of workload w: x:dependency,dependency
 		types    string // cluster type:target,target
-		want     string // cluster type/target=wave, with ! where it failed
+		want     string // cluster type/target=wave, with ! if it failed
 		problems []string
 	}{
 		{"none", "x y", "a:x,y", "a/w-x=0 a/w-y=0", nil},

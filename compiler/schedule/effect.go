@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// side is one of the selectors of a policy, with how many entities it selects.
+// side is one of the selectors of a policy, with the number of selected entities.
 type side struct {
 	ref      model.Ref
 	kind     string // the kind of the selected entities, for messages

@@ -85,7 +85,7 @@ func pin(t target, policies []*model.SchedulingPolicy) pinned {
 	return out
 }
 
-// replace makes a change; a revision replaces the one that is there.
+// replace makes a change. A revision replaces the present revision.
 func replace(fields map[string]*string, c change) {
 	if c.slot != c.field {
 		source := strings.TrimSuffix(c.slot, revisionSlot)

@@ -15,8 +15,7 @@ import (
 // take long.
 const maxVocabulary = 300
 
-// usage counts how often words are used at one place: label keys, or one
-// label's values.
+// usage counts the uses of words at one place: label keys, or one label's values.
 type usage map[string]*use
 
 // use is a word's use.

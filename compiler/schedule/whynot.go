@@ -11,7 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// nearestPolicies is how many policies WhyNot shows.
+// nearestPolicies is the largest number of policies that WhyNot shows.
 const nearestPolicies = 3
 
 // Absence is the reason why a deployment target is not assigned to a cluster type.
@@ -41,7 +41,7 @@ type Unknown struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// In returns a text that the environment does not have it, with the nearest existing name.
+// In returns the message that the environment does not have it, with a hint.
 func (u Unknown) In(environment string) string {
 	text := fmt.Sprintf("there is no %s %s in %s", u.Kind, u.Name, environment)
 	if u.Hint != "" {
@@ -64,14 +64,14 @@ type NearMiss struct {
 	Policy           string              `json:"policy"`
 	DeploymentTarget []selector.Mismatch `json:"deploymentTarget,omitempty"`
 	ClusterType      []selector.Mismatch `json:"clusterType,omitempty"`
-	// WhyNot returns the reason why a deployment target, by its full name, is not assigned
-	// to a cluster type. It returns false if it is assigned. The target and the cluster
-	// type need not exist.
+	// Clusters is the policy's selector of clusters if it does not hold for the clusters of
+	// the cluster type. Otherwise it is "".
 	Clusters string `json:"clusters,omitempty"`
 }
 
-// WhyNot says why a deployment target, by its full name, is not assigned to a cluster
-// type; false if it is. Neither needs to exist.
+// WhyNot returns the reason why a deployment target, by its full name, is not assigned to a
+// cluster type. It returns false if it is assigned. The target and the cluster type need
+// not exist.
 func (s *Schedule) WhyNot(clusterType, fullName string) (Absence, bool) {
 	a := Absence{Environment: s.Environment, ClusterType: clusterType, DeploymentTarget: fullName, Uncertain: s.uncertain}
 	if _, assigned := s.Find(clusterType, fullName); assigned {

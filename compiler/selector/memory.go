@@ -46,8 +46,8 @@ func (m *memory) satisfies(e model.Expr, value string) bool {
 }
 
 // negated reports whether an expression excludes values, as !=, !~ and matchN(0, …) do,
-// instead of demanding one. Of a name with several values, a demand is met by one of them, an
-// exclusion only by all.
+// instead of requiring one. If a name has several values, one of them can meet a
+// requirement. All of them must meet an exclusion.
 func negated(e model.Expr) bool {
 	text := strings.TrimLeft(string(e), " \t\n(")
 	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~") || strings.HasPrefix(text, "matchN(0,")

@@ -113,7 +113,7 @@ func (x *Index) candidates(s *model.Selector, c *column, lists [][]int32) [][]in
 	return append(lists, c.entities)
 }
 
-// limit returns how many candidates there are at most, without asking CUE.
+// limit returns the largest possible number of candidates, without using CUE.
 func limit(s *model.Selector, c *column) int {
 	if c == nil {
 		return 0

@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// Assembly is a platform, or an application, made of several commits: the base of one,
-// and environments' own files of others.
+// Assembly is a platform, or an application, made of several commits. One commit has the
+// base, and others have environments' own files.
 type Assembly struct {
 	Repository *git.Repository
 	// Marker is the required content of Base; the zero Marker for a platform.
@@ -27,7 +27,8 @@ type Assembly struct {
 	Base   git.Hash
 	Path   string
 	Folder string
-	// Own are the environments whose own files are not those of Base, by name.
+	// Own are the places of the own files of environments, by name, if these are not in
+	// Base.
 	Own map[string]Own
 	// Prefetch, if given, is called with the ids of all files before the first is read. It
 	// can fetch the missing files at once.

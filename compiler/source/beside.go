@@ -28,9 +28,9 @@ func isBeside(rel string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(path.Ext(rel)))
 }
 
-// lookBeside warns of YAML files that somebody may believe to be a part of the
-// platform, and that no file of it embeds. Other tools have their files at the
-// root of a repository, so there a file has to look like a platform's.
+// lookBeside warns of YAML files that somebody may believe to be a part of the platform,
+// although no file of it embeds them. Other tools have their files at the root of a
+// repository, so a file there must look like a platform's.
 func (p *Platform) lookBeside() []diag.Diagnostic {
 	if len(p.yaml) == 0 {
 		return nil

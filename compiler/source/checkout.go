@@ -106,7 +106,7 @@ func (c *checkout) file(id git.Hash, at string, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// read returns the content of a file that is to be written.
+// read returns the content of a file before it is written.
 func (c *checkout) read(id git.Hash, at string) ([]byte, error) {
 	content, err := c.repo.BlobWithin(id, mostBytes-c.bytes)
 	if errors.Is(err, git.ErrTooLarge) {

@@ -105,7 +105,8 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 		func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }), nil
 }
 
-// within are the files of a folder of Files, as CUE looks for embedded ones.
+// within are the files of a folder of Files, in the form in which CUE looks for embedded
+// files.
 type within struct {
 	files *Files
 	dir   string

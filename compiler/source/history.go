@@ -10,16 +10,15 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// History is a branch of a platform's repository, at one of its commits. Only the main
-// line counts: the commit, its first parent, that one's first parent, and so on.
+// History is a branch of a platform's repository, at one of its commits. Only the main line
+// counts: the commit, its first parent, the first parent of that commit, and so on.
 type History struct {
 	Repository *git.Repository
 	Head       git.Hash
 	Path       string // the platform's folder in the repository; "." for its root
 }
 
-// Base is a base commit: one that changed something of the platform outside of
-// environments/.
+// Base is a base commit: it changed something of the platform outside of environments/.
 type Base struct {
 	Commit  git.Hash
 	When    time.Time // of the committer

@@ -6,10 +6,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// Outside returns the folders, as absolute paths, that replace modules for the
-// platform's developers: cue.mod/local-module.cue names them. The platform is made
-// of their files too, and they can lie anywhere. Loading reports errors of the
-// file.
+// Outside returns the folders, as absolute paths, that replace modules for the platform's
+// developers. cue.mod/local-module.cue names them. Their files are a part of the platform,
+// and they can be anywhere. Loading reports errors of that file.
 func Outside(root string) []string {
 	data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(localModuleFile)))
 	if err != nil {
@@ -18,8 +17,8 @@ func Outside(root string) []string {
 	return replacements(root, data)
 }
 
-// IsEnvironmentFolder reports whether a path, relative to the root and with slashes, is
-// one that may be a link to a folder: that of the environments, or of one.
+// IsEnvironmentFolder reports whether a path may be a link to a folder: the folder of all
+// environments, or of one. The path is relative to the root, with slashes.
 func IsEnvironmentFolder(rel string) bool {
 	environment, deeper := environmentOf(rel)
 	return rel == Environments || environment != "" && deeper == ""

@@ -10,9 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 )
 
-// isPassedOver reports whether CUE passes over a file of that name though it looks
-// like one to load. Hidden files are left to editors, and scripts to the cue
-// command.
+// isPassedOver reports whether CUE skips a file of that name although it looks like a file
+// to load. Hidden files belong to editors, and scripts to the cue command.
 func isPassedOver(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "_tool.cue") {
 		return false

@@ -60,7 +60,7 @@ type File struct {
 	Needs map[string]Digest
 }
 
-// Digest identifies all of it.
+// Digest identifies the file with everything that it needs.
 func (s *Sources) Digest() Digest {
 	h := sha256.New()
 	h.Write(s.Module[:])
@@ -180,7 +180,7 @@ func (s *scanner) file(name string) (*scanned, error) {
 	return f, nil
 }
 
-// embeds returns the files that a CUE file embeds. Loading reports errors of it.
+// embeds returns the files that a CUE file embeds. Loading the file reports its errors.
 func (s *scanner) embeds(f *scanned) []Embedded {
 	text := toUTF8(f.data)
 	if !f.parses || !bytes.Contains(text, []byte("@embed(")) {
@@ -217,7 +217,7 @@ func (s *scanner) folder(dir string) ([]string, error) {
 	return names, nil
 }
 
-// isNoFolder reports whether there is something of that name that is no folder.
+// isNoFolder reports whether a name is not the name of an existing folder.
 func (s *scanner) isNoFolder(name string) bool {
 	info, err := s.Stat(name)
 	return err != nil || !info.IsDir()

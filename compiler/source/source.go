@@ -47,7 +47,7 @@ type Platform struct {
 
 	files   *Files
 	first   map[string]string // environment -> its first file; "" for the base
-	embeds  []string          // files that may embed others, or name those of inventories
+	embeds  []string          // files that may embed others, or name files of inventories
 	yaml    []string          // YAML files beside the platform's files
 	imports bool              // a file imports the schema
 	hidden  map[string]bool   // environments that lack a file; "" for the base
@@ -223,7 +223,7 @@ func badModule(why string) diag.Diagnostic {
 		Hinting("a platform's cue.mod/module.cue has a module path and a language version; `cue mod init` writes one")
 }
 
-// scan looks at every CUE file of the module.
+// scan checks every CUE file of the module.
 func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	ds, err := p.walk(".")
 	if err == nil {

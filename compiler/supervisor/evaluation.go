@@ -105,7 +105,7 @@ func (e *Evaluation) environment() string {
 // Place is the current place of an evaluation: an entity, or one of some files.
 type Place struct {
 	Entity model.Ref        `json:"entity,omitzero"`
-	Files  int              `json:"files,omitempty"` // how many there are
+	Files  int              `json:"files,omitempty"` // the number of files
 	At     []model.Position `json:"at,omitempty"`    // of the entity, or of the first files
 }
 

@@ -17,7 +17,7 @@ var Default = sync.OnceValue(func() Bounds {
 	return Bounds{CPU: 5 * time.Minute, Memory: min(4<<30, Available()/4*3)}
 })
 
-// Available returns how much memory the machine, or the control group of the process, has in
+// Available returns the memory of the machine, or of the control group of the process, in
 // bytes.
 func Available() int64 {
 	least := uint64(math.MaxInt64)
@@ -32,7 +32,7 @@ func Available() int64 {
 // measurement is the CPU time and the memory that the process has used.
 type measurement struct {
 	cpu            time.Duration
-	memory, stacks int64 // bytes that Go has from the system, and those of stacks among them
+	memory, stacks int64 // bytes that Go has from the system, and the bytes of stacks among them
 }
 
 // newMeter returns a function that measures the process. The function allocates nothing.

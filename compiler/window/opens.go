@@ -10,8 +10,8 @@ import (
 // returns the zero Time if there is no such time. over reports that the reason is a list in
 // allow whose windows have all passed.
 func Opens(deny []Window, allow [][]Window, t time.Time) (at time.Time, over bool) {
-	// From the end of one window to the begin or the end of another. A week has three of
-	// each window, and after three weeks nothing new comes, whatever clocks do.
+	// Each step moves from the end of one window to the begin or the end of another. A week
+	// has three of each window. After three weeks nothing new comes, whatever clocks do.
 	steps := 9 * (len(deny) + 1)
 	for _, own := range allow {
 		steps += 9 * len(own)

@@ -19,7 +19,7 @@ type process struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
 	stderr *Head
-	served int // how many jobs it has done
+	served int // the number of finished jobs
 }
 
 // startProcess starts a process that calls Serve. It has only the environment that start
@@ -60,7 +60,7 @@ const (
 	answered verdict = iota
 	died             // the process ended
 	late             // it took more of processors' time than it may
-	stuck            // it took far longer than that, and little of it
+	stuck            // it took far longer than that, and used little processor time
 	long             // it answered more than it may
 	ended            // the context ended
 )

@@ -22,8 +22,8 @@ const (
 	softMemory = 896 << 20
 	hardMemory = 1280 << 20
 	maxStack   = 256 << 20
-	// spentMemory is how much memory a worker may keep after a job: a job that grew
-	// one shall not be the reason that the next one fails.
+	// spentMemory is the memory that a worker may keep after a job. A job that made its
+	// worker grow must not make the next one fail.
 	spentMemory = 512 << 20
 )
 

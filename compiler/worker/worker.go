@@ -31,7 +31,8 @@ type Pool struct {
 	Limit time.Duration
 
 	start func() (*exec.Cmd, error)
-	// slots are as many as there may be processes; nil is one that is not started.
+	// slots has a slot for each process that may exist; a nil slot is a process that is not
+	// started.
 	slots chan *process
 	close sync.Once
 	done  chan struct{}

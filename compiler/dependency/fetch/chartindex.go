@@ -52,8 +52,8 @@ func parseIndex(text []byte) (*index, error) {
 // charts returns the names of all charts, sorted.
 func (i *index) charts() []string { return slices.Sorted(maps.Keys(i.entries)) }
 
-// releases returns the versions of a chart; of two equal ones the first counts, as with
-// Helm. ok reports whether there is such a chart.
+// releases returns the versions of a chart. If two versions are equal, the first counts, as
+// with Helm. ok reports whether the index has the chart.
 func (i *index) releases(chart string) (byVersion map[string]release, ok bool, err error) {
 	node, ok := i.entries[chart]
 	if !ok {

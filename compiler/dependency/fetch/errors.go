@@ -136,5 +136,5 @@ func hintFor(err error) string {
 	return hintReach
 }
 
-// mostThere is how many alternatives a *NotFoundError has at most.
+// mostThere is the largest number of alternatives in a *NotFoundError.
 const mostThere = 12

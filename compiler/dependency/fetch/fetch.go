@@ -70,7 +70,7 @@ type Fetcher struct {
 	origins map[dependency.Kind]origin
 	git     *repositories
 	secrets *httpclient.Secrets
-	within  *memo[*Fetcher] // by reach, this one not included
+	within  *memo[*Fetcher] // by reach, without this one
 }
 
 // logins are the credentials of registries and chart repositories.
@@ -231,8 +231,8 @@ func readable(kind dependency.Kind, data []byte) error {
 	return nil
 }
 
-// memo keeps the result for each key after the first success. It computes one value per key
-// at a time.
+// memo keeps the result for each key after the first success. It computes only one value
+// per key at a time.
 type memo[V any] struct {
 	mu    sync.Mutex
 	slots map[string]*slot[V]

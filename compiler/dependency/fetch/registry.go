@@ -204,7 +204,7 @@ func (r *registries) blob(ctx context.Context, repo *remote.Repository, d ocispe
 	return data, verified.Verify()
 }
 
-// maxTags is how many tags of a repository are read.
+// maxTags is the largest number of tags of a repository that are read.
 const maxTags = 100_000
 
 // tags returns the tags of a repository.

@@ -46,8 +46,9 @@ func (h *hosts) host(pattern, group, address string) error {
 	return err
 }
 
-// addTo hands the hosts over: each is a cluster with a label for each of its groups, also by
-// the groups of these. Variables stay behind, but the address.
+// addTo adds the hosts to a reader. Each host is a cluster with a label for each of its
+// groups, including the groups of these groups. Of its variables, only the address is
+// added.
 func (h *hosts) addTo(r *Reader) error {
 	for _, name := range slices.Sorted(maps.Keys(h.addresses)) {
 		c := Cluster{Name: name, Address: cmp.Or(h.addresses[name], name), Labels: map[string]string{},
@@ -306,7 +307,7 @@ func expand(pattern string, most int) ([]string, error) {
 	return out, nil
 }
 
-// width is how many digits the numbers of a range have at least.
+// width returns the least number of digits of the numbers of a range.
 func width(from string) int {
 	if strings.HasPrefix(from, "0") {
 		return len(from)

@@ -67,8 +67,8 @@ func resolve(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// Write replaces the file at once. The error is for one that others have changed since it was
-// read, too.
+// Write replaces the file at once. It also returns an error if others have changed the file
+// since it was read.
 func (f *File) Write(after []byte) error {
 	now, err := regular.ReadFile(f.path)
 	if err != nil && (f.Before != nil || !errors.Is(err, fs.ErrNotExist)) {

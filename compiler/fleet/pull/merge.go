@@ -21,7 +21,7 @@ type Difference struct {
 	Clusters []Change `json:"clusters"`
 }
 
-// Change is the change that a pull makes of a cluster.
+// Change is the change that a pull makes to a cluster.
 type Change struct {
 	Cluster string  `json:"cluster"`
 	Change  string  `json:"change"` // added, changed or removed
@@ -196,7 +196,7 @@ func column(name, at string, of func(*Cluster) string) field {
 		func(r row, text string) error { return r.set(at, text) }, ""}
 }
 
-// bookkeeping reports whether a label is one that tools keep for themselves.
+// bookkeeping reports whether tools keep a label for themselves.
 func bookkeeping(label string) bool {
 	domain, _, _ := strings.Cut(label, "/")
 	return slices.ContainsFunc(keepers, func(k string) bool { return domain == k || strings.HasSuffix(domain, "."+k) }) ||

@@ -37,10 +37,10 @@ const (
 	Ansible    = "ansible"
 )
 
-// Sources are all of them.
+// Sources are all sources of clusters.
 func Sources() []string { return []string{ClusterAPI, OCM, Fleet, ArgoCD, Kubeconfig, Ansible} }
 
-// Cluster is a cluster as a source has it. Fields that the source does not have are "".
+// Cluster is a cluster as a source has it. Fields that the source lacks are "".
 type Cluster struct {
 	Name, ClusterType, Address, Description string
 	Labels                                  map[string]string
@@ -59,7 +59,7 @@ type Reader struct {
 	Selector labels.Selector
 	// Namespace is the namespace of the objects that count; "" for all.
 	Namespace string
-	// Context is the only context of a kubeconfig that counts; "" for all.
+	// Context is the only context of a kubeconfig that is read; "" means all contexts.
 	Context string
 
 	clusters []Cluster
@@ -77,8 +77,8 @@ func (r *Reader) note(format string, args ...any) {
 	r.notes = append(r.notes, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// Notes are the omitted and renamed values, a line each: the first of them and the number
-// of the others.
+// Notes are the omitted and renamed values, a line each: the first few, and the number of
+// the others.
 func (r *Reader) Notes() []string {
 	if more := len(r.notes) - mostNotes; more > 0 {
 		return append(slices.Clone(r.notes[:mostNotes]), fmt.Sprintf("and the same for %d more", more))

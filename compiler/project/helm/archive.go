@@ -95,8 +95,7 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 	}
 }
 
-// isData reports whether a file is one that Helm reads as YAML while it loads a
-// chart.
+// isData reports whether Helm reads a file as YAML while it loads a chart.
 func isData(h *tar.Header) bool {
 	switch path.Base(strings.ReplaceAll(h.Name, `\`, "/")) {
 	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":

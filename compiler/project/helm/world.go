@@ -45,7 +45,7 @@ func worlds() []*world {
 	return made
 }
 
-// Two of the three orders of worlds never have the same element at the same place.
+// No two of the three orders of worlds have the same element at the same place.
 
 func sorted([]string) {}
 

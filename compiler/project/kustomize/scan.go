@@ -20,9 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/spelling"
 )
 
-// scan looks through the kustomizations that a build reaches, before Kustomize
-// does: each must be readable, and each file and folder that one names must be in
-// the source.
+// scan checks the kustomizations that a build reaches, before Kustomize does. Each must be
+// readable, and each file and folder that a kustomization names must be in the source.
 type scan struct {
 	files   map[string][]byte
 	refused map[string]string // paths without content, with the reason
@@ -95,8 +94,8 @@ func (s *scan) why(name string) (at, why string) {
 	return "", ""
 }
 
-// kustomization returns the path of a folder's kustomization, or "" if it has no kustomization.
-// It also reports whether there are several.
+// kustomization returns the path of a folder's kustomization, or "" if it has no
+// kustomization. It also reports whether the folder has several.
 func (s *scan) kustomization(dir string) (name string, several bool) {
 	for _, k := range konfig.RecognizedKustomizationFileNames() {
 		if _, ok := s.files[path.Join(dir, k)]; ok {
@@ -164,8 +163,7 @@ func (s *scan) parse(file string) (k types.Kustomization, err error) {
 	return k, nil
 }
 
-// follow looks at a field that names a file of manifests, or a folder with a
-// kustomization.
+// follow checks a field that names a file of manifests, or a folder with a kustomization.
 func (s *scan) follow(file string, r reference) error {
 	name, err := s.resolve(file, r)
 	if err != nil {
@@ -196,8 +194,8 @@ func (s *scan) file(file string, r reference) error {
 	return manifest.Check(name, s.files[name])
 }
 
-// content refuses a file of manifests that no YAML reader should get, or that none can
-// read. Kustomize does not name the file or the error.
+// content refuses a file of manifests if no YAML reader should get it, or if none can read
+// it. Kustomize does not name the file or the error.
 func (s *scan) content(name string) error {
 	if s.checked[name] {
 		return nil

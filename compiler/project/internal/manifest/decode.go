@@ -39,7 +39,7 @@ func decode(text []byte, limit int64) (docs []model.Value, size int64, err error
 	return docs, size, nil
 }
 
-// parse returns the nodes of a stream, and how many bytes they have.
+// parse returns the nodes of a stream, and its size in bytes.
 func parse(text []byte, limit int64) ([]*yaml.Node, int64, error) {
 	if int64(len(text)) > limit {
 		return nil, 0, errTooLarge
@@ -54,7 +54,7 @@ func parse(text []byte, limit int64) ([]*yaml.Node, int64, error) {
 	return docs, cost.Bytes, nil
 }
 
-// decoder makes values of nodes, none of which contains itself.
+// decoder makes values from nodes. No node may contain itself.
 type decoder struct {
 	// anchors are the values of nodes that have an anchor. All aliases of a node share its
 	// value.

@@ -93,7 +93,7 @@ func key(n *yaml.Node) (string, error) {
 	case model.Null:
 		return "", fmt.Errorf("line %d: a key is null", n.Line)
 	case model.Float:
-		// Single precision, as sigs.k8s.io/yaml has it.
+		// Single precision, as in sigs.k8s.io/yaml.
 		f, err := strconv.ParseFloat(v.Text(), 64)
 		return strconv.FormatFloat(f, 'g', -1, 32), err
 	}
