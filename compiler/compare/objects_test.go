@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestScanned compares the scanner with the parser, for objects of which the scanner is
-// sure.
+// TestScanned compares the scanner with the parser, wherever the scanner is sure of its
+// result.
 func TestScanned(t *testing.T) {
 	for doc, want := range map[string]bool{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: b\ndata:\n  name: c\n":                  true,
