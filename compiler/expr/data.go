@@ -201,7 +201,7 @@ func IsFinal(v cue.Value) bool {
 	return v.IsConcrete()
 }
 
-// IsFinalList reports whether a list has as many elements as it will ever have.
+// IsFinalList reports whether the length of a list is final.
 func IsFinalList(v cue.Value) bool {
 	n := v.Len()
 	return n.Err() == nil && n.IsConcrete()

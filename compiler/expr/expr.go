@@ -110,9 +110,8 @@ func (e *Evaluator) guarded(ask func() Result) (r Result) {
 // decimal matches the text of a number as CUE writes it.
 var decimal = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// Satisfies reports whether a string satisfies a constraint. A constraint on numbers
-// is asked of the number that the string writes in decimal: of any other it never
-// holds.
+// Satisfies reports whether a string satisfies a constraint. A constraint on numbers applies to
+// the number that the string writes in decimal. It never holds for any other string.
 func (e *Evaluator) Satisfies(constraint model.Expr, s string) bool {
 	v := model.StringOf(s)
 	if e.isOfNumbers(constraint) {

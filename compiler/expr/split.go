@@ -207,8 +207,8 @@ func (p *pieces) field(f *ast.Field) bool {
 	return true
 }
 
-// refers reports whether something in the expression is named like one of its
-// fields, and so may refer to it.
+// refers reports whether an identifier in the expression has the name of one of its fields, and
+// so may refer to the field.
 func (p *pieces) refers(x ast.Expr) bool {
 	labels := map[string]bool{}
 	ast.Walk(x, func(n ast.Node) bool {
@@ -275,8 +275,8 @@ func (e *Evaluator) build(text string) (cue.Value, bool) {
 	return e.ctx.BuildExpr(x, cue.InferBuiltins(true)), true
 }
 
-// isFinalLeaf reports whether a value is final data. Of structs only secrets are:
-// fields of others are looked at one by one.
+// isFinalLeaf reports whether a value is a final leaf. A secret is the only struct that is a
+// leaf: the fields of other structs are leaves themselves.
 func isFinalLeaf(v cue.Value) bool {
 	return (v.Kind() != cue.StructKind || IsSecret(v)) && IsFinal(v)
 }
@@ -375,8 +375,8 @@ func (e *Elsewhere) eval(c Call) Result {
 	return r
 }
 
-// isHeavy reports whether an answer to a call may take more than a moment: whether
-// values, which a call brings, decide how much there is to evaluate.
+// isHeavy reports whether a call may take more than a moment. It may if the values of the call
+// determine the amount of work.
 func (e *Evaluator) isHeavy(c Call) bool {
 	return e.heavyText(c.Contract) || slices.ContainsFunc(c.Terms, e.heavyText)
 }
@@ -419,8 +419,7 @@ func unfolds(n ast.Node, conditional bool) (found bool) {
 	return found
 }
 
-// isValidator reports whether a function takes no longer than it takes to read its
-// arguments.
+// isValidator reports whether a function takes no more time than reading its arguments.
 func isValidator(f ast.Expr) bool {
 	switch f := f.(type) {
 	case *ast.Ident:

@@ -167,7 +167,7 @@ func SelectorOf(of Ref) string {
 	return of.Name
 }
 
-// ClassOf returns the name of the class of clusters for which only these selectors of clusters
+// ClassOf returns the name of the class of clusters for which exactly these selectors of clusters
 // hold, given by their sorted names. It returns "" if there are no selectors, and shortens a
 // long name with a hash.
 func ClassOf(selectors []string) string { return ShortName(strings.Join(selectors, "."), MaxLabel) }

@@ -66,7 +66,7 @@ type Settings struct {
 	PlaintextFails bool
 }
 
-// HidesClusters reports whether errors hide what is to run on some cluster.
+// HidesClusters reports whether errors hide the assignments of some cluster.
 func (e *Environment) HidesClusters() bool {
 	if e.Incomplete || e.ClustersIncomplete {
 		return true
@@ -155,8 +155,8 @@ type Registration struct {
 	Git       Git
 	Workloads bool // whether it may bring workloads
 	Configs   bool // whether it may bring configs
-	// Names are its workloads, deployment targets and configs that keep their names if other
-	// registrations bring the same names.
+	// Names are the names of workloads, deployment targets and configs that belong to it if
+	// other registrations bring them, too.
 	Names Patterns
 	// Match selects the assignments that its configs may affect.
 	Match Selector

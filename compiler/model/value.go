@@ -166,8 +166,8 @@ func (v Value) Lookup(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Equal reports whether two values are the same, kinds and the texts of numbers
-// included. See Same for numbers that are equal.
+// Equal reports whether two values are the same, including kinds and the texts of numbers. See
+// Same for equal numbers with different texts.
 func (v Value) Equal(w Value) bool {
 	switch a := v.data.(type) {
 	case []Value:
@@ -360,8 +360,8 @@ func Difference(from, to Value) Value {
 }
 
 // WithoutNulls splits a struct. It returns the struct without its null fields, and these fields
-// as a struct of nulls. The second result is null if no field is null. A struct that contains only nulls moves
-// entirely. A null in a list stays.
+// as a struct of nulls. The second result is null if no field is null. A struct that contains
+// only nulls moves entirely. A null in a list stays.
 func (v Value) WithoutNulls() (kept, nulls Value) {
 	var fields, gone []Field
 	for _, f := range v.Fields() {

@@ -223,8 +223,8 @@ func (p *platform) name(uri string) (name string, within bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// rootOf returns the root of the module that a folder is in. The root begins with the folder's
-// own path, because the editor knows files by the links that it followed. rootOf returns "" if
+// rootOf returns the root of the module that a folder is in. The path of the root begins like
+// the folder's path, because the editor knows files by the links that it followed. rootOf returns "" if
 // there is no module.
 func rootOf(dir string) string {
 	if dir == "" {

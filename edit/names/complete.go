@@ -253,8 +253,8 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 	}
 }
 
-// declaredHere reports whether a label of the word's own struct has the name, so that it is not
-// one to write.
+// declaredHere reports whether a label of the word's own struct has the name. The name is then
+// not a completion.
 func (c *completer) declaredHere(collection, name string) bool {
 	if c.word.Kind == syntax.Identifier && at(c.word.Path) != nil && at(c.word.Path).names != "" {
 		return false // it is a value

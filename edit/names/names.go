@@ -141,7 +141,7 @@ func entity(path []string) (use, bool) {
 	return use{}, false
 }
 
-// sees reports whether files of one environment are compiled with those of another; "" is the base.
+// sees reports whether the files of two environments are compiled together; "" is the base.
 func sees(a, b string) bool { return a == b || a == "" || b == "" }
 
 // each calls a function for the uses in the files that are compiled together with the files of

@@ -90,7 +90,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// isNamed reports whether a value, or an element of a list, is of a definition of names.
+// isNamed reports whether a value, or an element of a list, has a definition of names as its
+// type.
 func isNamed(e ast.Expr) (found bool) {
 	ast.Walk(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)

@@ -185,7 +185,7 @@ func (r *reader) at(i int) token.Token {
 	return r.Tokens[i].Kind
 }
 
-// ends reports whether the token at hand closes an open bracket, or ends the file.
+// ends reports whether the current token closes an open bracket, or ends the file.
 func (r *reader) ends() bool {
 	t := r.at(r.i)
 	return t == token.EOF || slices.Contains(r.open, t)

@@ -35,7 +35,7 @@ func unpin(f *ast.File) []span {
 		if section != "deps" || deps == nil {
 			return false
 		}
-		whole := spanOf(decl) // a chain of fields ends nowhere once it is empty
+		whole := spanOf(decl) // the end of a chain of fields is lost once it is empty
 		var entries []span
 		deps.Elts = slices.DeleteFunc(deps.Elts, func(entry ast.Decl) bool {
 			key, dep := structField(entry)
@@ -86,9 +86,9 @@ func PinOf(name string, source []byte) (pin Pin, found bool) {
 	return Pin{}, false
 }
 
-// Unpinned reports whether plain cue finds no schema for the platform at root:
-// neither module.cue nor local-module.cue has a pin of the module, and it is not
-// vendored. over is as for Overlay.
+// Unpinned reports whether plain cue finds no schema for the platform at root. In such a
+// platform, neither module.cue nor local-module.cue has a pin of the module, and the module is
+// not vendored. over has the same meaning as for Overlay.
 func Unpinned(root string, over map[string][]byte) bool {
 	for _, name := range []string{File, localModuleFile} {
 		source, err := read(root, over, name)

@@ -367,7 +367,8 @@ func MarkTags(text []byte, docs []*yaml.Node) {
 	}
 }
 
-// isMarked reports whether a node that begins at a column has the tag "!", before or behind an anchor.
+// isMarked reports whether a node that begins at a column has the tag "!", before or after an
+// anchor.
 func isMarked(line string, column int) bool {
 	runes := []rune(line)
 	if column < 1 || column > len(runes) {

@@ -139,20 +139,20 @@ func (x *shapeCheck) checkShape(v cue.Value, s *shape.Shape, ref model.Ref) {
 	x.checkFields(s, given, ref, v)
 }
 
-// isObject reports whether a struct is an object of Kubernetes.
+// isObject reports whether a struct is a Kubernetes object.
 func isObject(v cue.Value) bool {
 	return cuevalue.Field(v, "apiVersion").Exists() && cuevalue.Field(v, "kind").Exists()
 }
 
-// isUnquoted reports whether the URL of a repository among the fields has no quotes, so that the
-// fields below it are in it.
+// isUnquoted reports whether the URL of a repository among the fields has no quotes, so that
+// CUE reads it as nested fields that include the fields below it.
 func isUnquoted(given map[string]cue.Value) bool {
 	url, there := given["repo"]
 	return there && (cuevalue.Field(url, "https").Exists() || cuevalue.Field(url, "ssh").Exists())
 }
 
-// hasRevision reports whether the URL of an OCI artifact among the fields has the tag or digest
-// that belongs beside it, which is reported.
+// hasRevision reports whether the URL of an OCI artifact among the fields contains the tag or
+// digest that belongs in a field of its own. Another diagnostic reports it.
 func hasRevision(given map[string]cue.Value) bool {
 	url, there := given["url"]
 	if !there {
@@ -216,8 +216,8 @@ func newSyntaxOf(v cue.Value) syntaxOf {
 	return s
 }
 
-// isWritten reports whether a field is written, by its name, in the source of the
-// struct that it is in.
+// isWritten reports whether the source of the struct around a field writes the field by its
+// name.
 func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 	if !in.names[name] {
 		return false // cheaper than CUE's own information about the field

@@ -80,10 +80,9 @@ func (x *scope) checkPatterns(v cue.Value, ref model.Ref, code diag.Code) bool {
 	return ok
 }
 
-// selector compiles a selector. It works on the syntax that CUE exports, which
-// has references, lets and or() resolved and disjunctions distributed, where
-// the value itself shows the schema's conjuncts as well. labels reports whether
-// labels are a struct of their own among the facts.
+// selector compiles a selector. It uses the syntax that CUE exports, in which references, lets
+// and or() are resolved, and disjunctions are distributed. The value itself also contains the
+// schema's conjuncts. labels reports whether labels are a struct of their own among the facts.
 func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Selector, bool) {
 	x.noteAll(v, ref)
 	x.checkOneFile(ref)

@@ -206,7 +206,7 @@ func (e *Evaluation) placeOf(names []string) supervisor.Place {
 	return p
 }
 
-// Tripped reports whether the package was beyond its bounds before the program began again.
+// Tripped reports whether the package exceeded its bounds before a restart of the program.
 func (e *Evaluation) Tripped() bool { return e.costs.Tripped() != nil }
 
 // errTripped ends the scan of sources whose evaluation exceeded a bound.

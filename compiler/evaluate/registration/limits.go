@@ -162,7 +162,7 @@ func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) [
 	return ds
 }
 
-// way returns the hint how a platform can allow a registration a secret.
+// way returns a hint on how a platform can allow a registration a secret.
 func way(r *model.Registration, secret string) string {
 	const allow = "let the platform allow it: "
 	switch {

@@ -1,8 +1,9 @@
 // Package shape has the schema of the language as Go values, for better messages than CUE's,
 // and for editors. It reads the schema's own files, which remain the only source.
 //
-// For example, the input is the definition #Config, {match!: #Match, ...}. The output is a [Shape] whose field
-// match has the name "match", is required, and begins with the definition #Match.
+// For example, the input is the definition #Config, {match!: #Match, ...}. The output is a
+// [Shape] whose field match has the name "match", is required, and begins with the definition
+// #Match.
 package shape
 
 import (
@@ -45,8 +46,8 @@ type Shape struct {
 	Address string           // the schema's definition of an address: #GitURL, #HTTPURL or #OCIURL
 }
 
-// Misspelt reports whether a field that is absent seems to be there under a wrong
-// name, which is reported.
+// Misspelt reports whether a missing field seems to exist under a misspelt name, which another
+// diagnostic reports.
 func (s *Shape) Misspelt(name string, given map[string]cue.Value) bool {
 	for other := range given {
 		if _, known := s.Fields[other]; !known && spelling.Meant(other, s.Names()) == name {
@@ -120,7 +121,7 @@ type Keys struct {
 	doc     string
 }
 
-// Allows reports whether a field may have the name.
+// Allows reports whether the keys allow the name for a field.
 func (k Keys) Allows(key string) bool {
 	return (!k.names || model.IsName(key)) && (k.matches == nil || k.matches.MatchString(key))
 }

@@ -72,7 +72,7 @@ func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
 	x.Fail(ref, d)
 }
 
-// declaring returns the hint how to declare a reconciler whose name is the name of a backend,
+// declaring returns a hint on how to declare a reconciler whose name is the name of a backend,
 // or close to one. It returns "" for any other name.
 func declaring(name string) string {
 	backends := shape.Of("reconcilers")
@@ -247,7 +247,7 @@ func Registrations(of []*model.Registration) string {
 	return "registrations " + strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
-// ClaimHint returns the hint how the platform decides which registration holds a name.
+// ClaimHint returns a hint on how the platform decides which registration holds a name.
 func ClaimHint(name string) string {
 	return fmt.Sprintf("to say whose it is, write %q into names of that registration, and leave it "+
 		"out of the names of the others", name)

@@ -45,7 +45,7 @@ func Fields(v cue.Value) iter.Seq2[string, cue.Value] {
 	}
 }
 
-// isAbsent reports whether a field is only there because it is required.
+// isAbsent reports whether a field exists only because it is required.
 func isAbsent(v cue.Value) bool {
 	err := v.Err()
 	if err == nil {
@@ -118,9 +118,8 @@ func IsPlainStruct(v cue.Value) bool {
 	return true
 }
 
-// IsUnknown reports whether CUE could not finish a value because something that it
-// depends on is not concrete. Validate does not report it, and Fields leaves out
-// what is unknown.
+// IsUnknown reports whether CUE could not finish a value because it depends on a value that is
+// not concrete. Validate does not report such a value, and Fields leaves out unknown fields.
 func IsUnknown(v cue.Value) bool {
 	return v.IncompleteKind() == cue.BottomKind && v.Validate() == nil && v.Err() != nil
 }
@@ -128,7 +127,7 @@ func IsUnknown(v cue.Value) bool {
 // IsBytes reports whether a value is of type bytes.
 func IsBytes(v cue.Value) bool { return v.IncompleteKind() == cue.BytesKind }
 
-// IsStruct reports whether an unknown value is written as a struct.
+// IsStruct reports whether the source of an unknown value is a struct.
 func IsStruct(v cue.Value) bool {
 	return slices.ContainsFunc(SourceNodes(v), func(n ast.Node) bool {
 		if f, ok := n.(*ast.Field); ok {
@@ -206,7 +205,7 @@ func FactsIn(n ast.Node, used map[string]bool) (found, all bool) {
 	return found, all
 }
 
-// IsUsed reports whether something in a syntax tree refers to a name.
+// IsUsed reports whether a syntax tree contains a reference to a name.
 func IsUsed(name string, nodes []ast.Node) bool {
 	used := false
 	for _, n := range nodes {

@@ -146,7 +146,7 @@ func hasDefault(e ast.Expr) bool {
 	})
 }
 
-// contains reports whether f holds for a node of a syntax tree.
+// contains reports whether f returns true for a node of a syntax tree.
 func contains(n ast.Node, f func(ast.Node) bool) bool {
 	found := false
 	ast.Walk(n, func(n ast.Node) bool {
@@ -211,8 +211,9 @@ func evaluatedStruct(v cue.Value) (ast.Expr, error) {
 	return lit, nil
 }
 
-// MarksDefault reports whether a value marks a default, as it is evaluated or, which
-// may be in an optional field of an alternative, as it is written.
+// MarksDefault reports whether a value marks a default, either evaluated or as it is written.
+// The default may be in an optional field of an alternative, and only the written form has
+// that.
 func MarksDefault(v cue.Value) bool {
 	if e, err := parser.ParseExpr("", fmt.Sprintf("%v", v)); err == nil && hasDefault(e) {
 		return true

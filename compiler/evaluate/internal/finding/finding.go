@@ -28,7 +28,8 @@ type Set struct {
 	// zero if a diagnostic does not concern an entity.
 	Current model.Ref
 	About   []model.Ref
-	// Alike says that a diagnostic of one entity was not repeated for another.
+	// Alike has pairs of entities: a diagnostic of the first one was not repeated for the
+	// second one.
 	Alike map[[2]model.Ref]bool
 }
 
@@ -101,8 +102,7 @@ func (x *Set) sites(d diag.Diagnostic) []model.Position {
 	return out
 }
 
-// Faulty reports whether an error is at a value, or in it but not in the part of
-// it that is named.
+// Faulty reports whether an error is at a value, or in a part of it except the parts in but.
 func (x *Set) Faulty(ref model.Ref, but ...string) bool {
 	return slices.ContainsFunc(x.faults, func(path string) bool {
 		return Within(path, ref.String()) &&
@@ -151,7 +151,7 @@ func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
 	return d, true
 }
 
-// Within reports whether a path is another, or below it.
+// Within reports whether a path is equal to another path, or below it.
 func Within(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

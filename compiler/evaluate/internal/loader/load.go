@@ -180,8 +180,8 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 	return problem.Message, problem.Hint, []model.Position{problem.Sites[0].Position}
 }
 
-// isYAML reports whether CUE reads an embedded file as YAML: its type says so, or its
-// name where the type says nothing of how it is written.
+// isYAML reports whether CUE reads an embedded file as YAML, either because of its type or, if
+// the type has no encoding, because of its name.
 func isYAML(e source.Embedded) bool {
 	for encoding := range strings.SplitSeq(e.Type, "+") {
 		switch encoding {

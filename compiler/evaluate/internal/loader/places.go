@@ -64,8 +64,8 @@ func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places
 	return p
 }
 
-// DeclaresCollection reports whether a field is clusterTypes: schema.#ClusterTypes
-// or its like.
+// DeclaresCollection reports whether a field declares a collection, as in clusterTypes:
+// schema.#ClusterTypes.
 func DeclaresCollection(f *ast.Field) (at token.Pos, ok bool) {
 	sel, isSelector := f.Value.(*ast.SelectorExpr)
 	name, _, err := ast.LabelName(f.Label)
@@ -256,7 +256,7 @@ func (p *Places) IsOf(at model.Position, fields []ast.Node) bool {
 	})
 }
 
-// Contain reports whether a position is inside syntax.
+// Contain reports whether a position is inside the nodes.
 func (p *Places) Contain(at model.Position, nodes []ast.Node) bool {
 	return slices.ContainsFunc(nodes, func(n ast.Node) bool {
 		first, last := p.Of(n.Pos()), p.Of(n.End())

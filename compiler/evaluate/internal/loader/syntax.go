@@ -94,8 +94,8 @@ func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, foun
 	return d, false
 }
 
-// parserErrors reports whether CUE's parser has an error at a position, and whether it finds a
-// string in the file that is not terminated.
+// parserErrors reports whether CUE's parser has an error at a position, and whether it finds an
+// unterminated string in the file.
 func parserErrors(at token.Pos, data []byte) (stops, unterminated bool) {
 	_, err := parser.ParseFile(at.Filename(), data)
 	for _, e := range errors.Errors(err) {
@@ -189,7 +189,7 @@ func (s *sketch) leaves(w word) (bracket int, leaves bool) {
 	return w.in, w.in >= 0 && s.indent(s.words[w.in].line) >= w.column
 }
 
-// mends reports whether CUE can parse the file when a bracket is closed before a line.
+// mends reports whether CUE can parse the file after closing a bracket before a line.
 func (s *sketch) mends(bracket, line int) bool {
 	lines := slices.Insert(slices.Clone(s.lines), line-1, closers[s.words[bracket].Token].String())
 	_, err := parser.ParseFile("", strings.Join(lines, "\n"))

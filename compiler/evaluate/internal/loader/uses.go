@@ -174,7 +174,8 @@ func (p *Places) Indented() []*ast.Field {
 	return out
 }
 
-// goesOnBelow reports whether the value of a field is another field in a line below it, without braces.
+// goesOnBelow reports whether the value of a field is another field, in a later line and
+// without braces.
 func goesOnBelow(f *ast.Field) bool {
 	for {
 		s, ok := f.Value.(*ast.StructLit)

@@ -42,7 +42,7 @@ func (o Problem) givenFirst() []model.Position {
 	return slices.Concat(o.At[i:i+1], o.At[:i], o.At[i+1:])
 }
 
-// retyped returns the hint how to write a value of the wrong type in the wanted one. It returns
+// retyped returns a hint on how to write a value of the wrong type in the wanted one. It returns
 // "" if the value does not exist in the wanted type.
 func retyped(value, given, wanted string, s *shape.Shape) string {
 	text, _ := strconv.Unquote(value)
@@ -108,7 +108,7 @@ func (o Problem) conflicts() (out [][]string) {
 	return out
 }
 
-// correction returns the hint how to correct a value that breaks a constraint because of a
+// correction returns a hint on how to correct a value that breaks a constraint because of a
 // common mistake. It returns "" if it does not find such a mistake. s may be nil.
 func correction(value, breaks string, s *shape.Shape) string {
 	text, err := strconv.Unquote(value)
@@ -149,7 +149,8 @@ var hosted = lazyregexp.New(`^[A-Za-z0-9][-A-Za-z0-9]*(\.[-A-Za-z0-9]+)+(:[0-9]+
 
 var span = lazyregexp.New(`([0-9]+)\s*(s|m|h)[a-z]*\s*`)
 
-// meets reports whether a text meets the constraint that another one breaks, as CUE prints it.
+// meets reports whether a text satisfies a constraint, as CUE prints it, that another text
+// breaks.
 func meets(text, breaks string) bool {
 	m := pattern.FindStringSubmatch(breaks)
 	if m == nil {

@@ -32,7 +32,7 @@ func JoinPath(path []string) string {
 	return s
 }
 
-// isIndex reports whether an element of a path of CUE's is the index of a list.
+// isIndex reports whether an element of a CUE path is the index of a list.
 func isIndex(name string) bool { return name != "" && strings.Trim(name, "0123456789") == "" }
 
 // Problem is a problem at one path, with all of CUE's errors about it.
@@ -43,8 +43,7 @@ type Problem struct {
 	places   *loader.Places
 }
 
-// Contains reports whether another problem is inside the value that this one is
-// about.
+// Contains reports whether another problem is inside the value of this problem.
 func (o Problem) Contains(other Problem) bool {
 	return len(other.Path) > len(o.Path) && slices.Equal(other.Path[:len(o.Path)], o.Path)
 }
@@ -159,9 +158,9 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 	return d
 }
 
-// valueless returns the diagnostic that a field has only a constraint, and no value. If the schema has a default
-// for the field, the platform excludes it. It does so with a constraint, or with another
-// default, because CUE takes neither of two defaults.
+// valueless returns the diagnostic that a field has only a constraint, and no value. If the
+// schema has a default for the field, the platform excludes it. It does so with a constraint,
+// or with another default, because CUE takes neither of two defaults.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
 	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	if s == nil || s.Usual == "" {

@@ -218,7 +218,7 @@ func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
 	return nil
 }
 
-// isLongNumber reports whether a node is a number that is too long.
+// isLongNumber reports whether a node is a number with too many digits.
 func isLongNumber(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && len(n.Value) > maxDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
 		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
@@ -353,7 +353,7 @@ func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagn
 		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)), true
 }
 
-// isNegative reports whether a key is a number that CUE takes for no name.
+// isNegative reports whether a key is a negative number, which CUE does not accept as a name.
 func isNegative(key *yaml.Node) bool { return strings.HasPrefix(key.Value, "-") }
 
 // isRespelt reports whether Helm's name of a key differs from the key's text, as for numbers
@@ -395,7 +395,7 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 	return d, false
 }
 
-// isAmbiguous reports whether a node is such a scalar.
+// isAmbiguous reports whether a node is a scalar that ambiguous matches.
 func isAmbiguous(n *yaml.Node) bool {
 	plain := n.Style == 0 || n.Style == yaml.TaggedStyle && n.ShortTag() != "!!str"
 	return n.Kind == yaml.ScalarNode && plain && ambiguous.MatchString(n.Value)
