@@ -98,8 +98,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Every kustomization.yaml builds, also where clusters have values of their own, and
-// where there is nothing to list.
+// Every kustomization.yaml builds, even if clusters have values of their own, and if there
+// is nothing to list.
 func TestKustomizations(t *testing.T) {
 	one, two := bt.Value(t, `{"REGION": "west", "EMPTY": "no"}`), bt.Value(t, `{"REGION": "east", "EMPTY": ""}`)
 	for _, b := range all {
@@ -160,8 +160,8 @@ func deliverable(t *testing.T, b sample) []bt.Target {
 	return append(out, long)
 }
 
-// checkSecret looks for the reference to the secret, which is nowhere in plain text
-// because nobody has it, and not in a platform config.
+// checkSecret checks that the tree contains the reference to the secret, outside of the
+// platform config. The secret's plain text is nowhere, because no one has it.
 func checkSecret(t *testing.T, tree bt.Tree) {
 	t.Helper()
 	found := false

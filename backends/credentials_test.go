@@ -9,7 +9,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// secretive are reconcilers that have secrets, or show what they see of manifests.
+// secretive are reconcilers that have secrets, or that show their view of manifests.
 var secretive = map[string]string{
 	"flux":  `{"interval": "10m", "namespace": "flux-system", "prune": true, "wait": true, ` + hostSecrets + `}`,
 	"fleet": `{"namespace": "fleet-default", "pollingInterval": "1m", "correctDrift": true, ` + hostSecrets + `}`,
@@ -67,8 +67,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// checkSaid looks for the errors of a source that gets no secret, where the
-// reconciler has secrets.
+// checkSaid checks the errors of a source that gets no secret, although the reconciler has
+// secrets.
 func checkSaid(t *testing.T, tree bt.Tree, foreign, lost bool, backend string) {
 	t.Helper()
 	has := backend == "flux" || backend == "fleet"
@@ -83,9 +83,9 @@ func checkSaid(t *testing.T, tree bt.Tree, foreign, lost bool, backend string) {
 	}
 }
 
-// sourceAt returns manifests from another host, with a secret of their own.
+// sourceAt returns manifests from another host, with their own secret.
 func sourceAt(m model.Manifests, host, secret string) model.Manifests {
-	m = m.WithoutSecrets() // which is a copy
+	m = m.WithoutSecrets() // a copy
 	git := func(g *model.Git) {
 		if g != nil {
 			g.Repo, g.SecretRef = "https://"+host+"/app", secret

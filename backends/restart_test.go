@@ -37,8 +37,8 @@ func digestIn(tree bt.Tree) string {
 	return ""
 }
 
-// Pod templates have a digest that changes with the platform config and with nothing
-// else, or a warning says that they have none.
+// The digest on pod templates changes only with the platform config. If there is no digest,
+// a warning says so.
 func TestRestart(t *testing.T) {
 	rendered := bt.Projected(t, bt.Rendered...)
 	for name, c := range map[string]struct {
@@ -80,7 +80,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Kustomize applies the patches to each object of their kinds, and needs none.
+// Kustomize applies the patches to each object of their kinds, and accepts patches without
+// an object.
 func TestRestartPatches(t *testing.T) {
 	a := bt.Platform{Options: "{}"}.Assignment(t, bt.Target{Name: "app/main", Restart: true})
 	var patches []types.Patch
@@ -117,7 +118,7 @@ func TestRestartPatches(t *testing.T) {
 	}
 }
 
-// Values of single clusters and another format are another config.
+// Values of single clusters and a different format change the config.
 func TestRestartOfClusters(t *testing.T) {
 	seen := map[string]string{}
 	value := bt.Value(t, `{"A": 1}`)

@@ -53,7 +53,7 @@ metadata:
 data: {}
 `
 
-// Every backend that the schema knows is among those that are tested.
+// The tests cover every backend in the schema.
 func TestAll(t *testing.T) {
 	text, err := os.ReadFile("../schema/reconciler.cue")
 	if err != nil {
@@ -113,7 +113,7 @@ func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 	return out
 }
 
-// workload is a Deployment that says nothing of where it is for.
+// workload is a Deployment without a namespace.
 const workload = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "app"}, "spec": {"selector": {"matchLabels": {"app": "app"}},
 	"template": {"metadata": {"labels": {"app": "app"}}, "spec": {"containers": [{"name": "app", "image": "registry.example.test/app:1.2.3"}]}}}}`
 
@@ -127,7 +127,7 @@ func reason(b backends.Backend, kind model.SourceKind, render bool) string {
 	return s.Referenced
 }
 
-// ways are the two ways in which manifests are delivered.
+// ways are the two ways to deliver manifests: by reference, and rendered.
 var ways = []bool{false, true}
 
 func wayName(render bool) string {

@@ -39,8 +39,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// table returns which manifests each backend delivers, whether it takes the values
-// of single clusters, and below it why not.
+// table returns the table of the manifests that each backend delivers, and of its support
+// for values of single clusters. Below it are the reasons for missing support.
 func table() string {
 	var b, line strings.Builder
 	b.WriteString("| manifests | |")

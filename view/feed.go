@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Feed has the source that a handler shows, which takes the place of others as data
-// changes. Its methods may be called by several goroutines. The zero Feed has none.
+// A Feed provides the source that a handler shows. When data changes, another source
+// replaces it. Several goroutines may call its methods. The zero Feed has no source.
 type Feed struct {
 	mu         sync.Mutex
 	current    *fed
@@ -23,8 +23,8 @@ type fed struct {
 	close func()
 }
 
-// Set gives the feed another source. close, if not nil, is called when the source is no
-// longer used, by a page that is being made or as the current one.
+// Set replaces the feed's source. If close is not nil, the feed calls it when the source is
+// no longer in use. A source is in use while it is current, or while a page is made of it.
 func (f *Feed) Set(s Source, close func()) {
 	f.mu.Lock()
 	before := f.current
@@ -36,14 +36,14 @@ func (f *Feed) Set(s Source, close func()) {
 	}
 }
 
-// Moved says that the current source shows something other than before.
+// Moved reports that the current source has new data.
 func (f *Feed) Moved() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.advance()
 }
 
-// Fail says why there is no newer source than the current one. Pages show it.
+// Fail records why there is no newer source than the current one. Pages show the reason.
 func (f *Feed) Fail(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *Feed) advance() {
 	}
 }
 
-// Close gives up the current source.
+// Close releases the current source. Afterwards the feed has no source.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	before := f.current
@@ -70,8 +70,8 @@ func (f *Feed) Close() {
 	}
 }
 
-// use returns the current source, which is there until done is called, with its generation
-// and why it is not newer, or nil.
+// use returns the current source, its generation, and the reason why it is not newer. The
+// source stays open until done is called. It is nil if the feed has no source.
 func (f *Feed) use() (s Source, generation int, failure string, done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +83,7 @@ func (f *Feed) use() (s Source, generation int, failure string, done func()) {
 	return one.Source, f.generation, f.failure, func() { f.release(one, false) }
 }
 
-// release takes away a user of a source, or makes it old.
+// release removes a user of a source, or marks the source as old.
 func (f *Feed) release(one *fed, old bool) {
 	f.mu.Lock()
 	if old {

@@ -16,8 +16,8 @@ import (
 
 // FileOptions choose the contents of a file of pages.
 type FileOptions struct {
-	// Full has a page for each assignment. Else there is one for each group of equal ones, and
-	// of more than mostDetails groups for those.
+	// Full writes a page for each assignment. Otherwise equal assignments share a page, and
+	// at most mostDetails groups of equal assignments have one.
 	Full bool
 }
 
@@ -25,9 +25,9 @@ type FileOptions struct {
 // full. A file with more pages is over 20 MB, and a browser opens 20 MB without a wait.
 const mostDetails = 4000
 
-// WriteFile writes all pages of a source as one file of HTML that needs nothing else: no
-// server and no network. It can be read without scripts, unless it is so large that the pages
-// of workloads, clusters and assignments are packed.
+// WriteFile writes all pages of a source as one HTML file, which needs no server and no
+// network. It can be read without scripts, unless it is so large that the pages of
+// workloads, clusters and assignments are packed.
 func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error {
 	f := &file{ctx: ctx, source: s, has: map[string]bool{}, pageOf: map[string]string{}, equal: map[string]int{}}
 	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
@@ -81,7 +81,7 @@ type file struct {
 	source   Source
 	renderer *renderer
 	first    []string          // the paths of pages that are never packed, in their order
-	others   []string          // those of the others, sorted
+	others   []string          // the paths of the other pages, sorted
 	has      map[string]bool   // all of these
 	pageOf   map[string]string // the path of the page for an assignment, by the path of its own page
 	equal    map[string]int    // how many assignments a page is for, by its path
@@ -118,7 +118,7 @@ func (f *file) collect(about *About, full bool) error {
 	if about.Revision != "" {
 		f.first = append(f.first, path("changes"))
 	}
-	var groups [][]string // of each workload, the paths of those that are shown
+	var groups [][]string // of each workload, the paths of its assignments' pages
 	for _, row := range fleet.Workloads {
 		f.others = append(f.others, path("workloads", row.Name))
 		w, err := f.source.Workload(f.ctx, row.Name, Page{})
@@ -234,7 +234,7 @@ func (f *file) address(path string) string {
 	return "#" + path
 }
 
-// assignment is the address of the page of an assignment, or of one that is equal.
+// assignment returns the address of the page of an assignment, or of an equal assignment.
 func (f *file) assignment(a AssignmentRow) string {
 	return f.address(f.pageOf[pathOf(a)])
 }

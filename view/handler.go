@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// policy lets a page load and run what the server itself has, and nothing else.
+// policy lets a page load and run only the server's own files.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -29,8 +29,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 // name of its own.
 func Handler(f *Feed) http.Handler { return onLoopback(ObserverHandler(f, "/rollouts/")) }
 
-// ObserverHandler is Handler for a source that may be an Observer, behind a server that knows
-// who asks. No page leads to those whose paths begin with one of some texts.
+// ObserverHandler is Handler for a source that may be an Observer, behind a server that
+// authenticates requests. Pages have no links to pages whose paths begin with one of the
+// given prefixes.
 func ObserverHandler(f *Feed, without ...string) http.Handler {
 	h := &handler{feed: f}
 	h.renderer = newRenderer(links{
@@ -118,7 +119,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &missing):
 		status, p = http.StatusNotFound, &page{Title: "Not found", Template: "error", Data: problem}
 	case r.Context().Err() != nil:
-		return // nobody waits for it
+		return // the client has gone
 	case err != nil:
 		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: problem}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An Observer is a Source that also knows what really runs. Its About says so.
+// An Observer is a Source that also knows what really runs. Its About has Observed set.
 type Observer interface {
 	Source
 	// Rollout returns the progress of an environment's clusters with the wanted commits.
@@ -22,7 +22,7 @@ type Observer interface {
 	// History returns changes, the newest first, from the cursor of an earlier call on, or from
 	// "" for the newest.
 	History(ctx context.Context, of Selection, cursor string) (*History, error)
-	// Audit returns who did what; the cursor is as that of History.
+	// Audit returns people's actions; the cursor is as that of History.
 	Audit(ctx context.Context, cursor string) (*Audit, error)
 }
 
@@ -62,7 +62,7 @@ type selector struct {
 	value       *string
 }
 
-// selectors are the parts of a selection, in the order in which words name them.
+// selectors returns the parts of a selection, in the order in which String names them.
 func (s *Selection) selectors() []selector {
 	return []selector{
 		{"state", "", &s.State}, {"environment", "environment ", &s.Environment},
@@ -140,7 +140,7 @@ type Running struct {
 	Counts Counts // of all of them, in any state
 	Rows   []RunningRow
 	Part   Part
-	// Warning lists names that nothing has if there are no rows, and the reason if rows may be
+	// Warning lists unknown names if there are no rows, and the reason if rows may be
 	// missing. It is "" if there is no warning.
 	Warning string
 }
@@ -153,10 +153,10 @@ type Rollout struct {
 	Counts      Counts
 	Rings       []RingCounts
 	Workloads   []WorkloadCounts
-	Lagging     []RunningRow // those that are not ok, the worst first, as many as a page may list
+	Lagging     []RunningRow // the assignments that are not ok, the worst first, as many as a page may list
 	NotOK       int          // how many there are
 	Releases    []Release    // the newest
-	Older       bool         // there are others before those
+	Older       bool         // there are older releases
 	Performance *Performance // of the releases of some days; nil without releases
 }
 
@@ -183,7 +183,7 @@ type Performance struct {
 	Failed              string // the fraction of releases that failed
 }
 
-// Release is a commit that changed what a ring gets.
+// Release is a commit that changed the desired state of a ring.
 type Release struct {
 	Ring, Commit, Base, Own, Author, Subject string
 	At                                       time.Time
@@ -195,7 +195,7 @@ type History struct {
 	Of   Selection
 	Rows []Transition
 	Next string // the cursor of older rows, or ""
-	// Warning is which names nothing has, where there is nothing, or "".
+	// Warning lists unknown names if there are no rows, or is "".
 	Warning string
 }
 
@@ -245,7 +245,7 @@ func observed(ctx context.Context, s Observer, segments []string, q url.Values, 
 	return out, err
 }
 
-// bar is how counts look, in parts of 1,000. It is a picture beside the numbers, for sighted
+// bar draws counts in parts of 1,000. It is a picture beside the numbers, for sighted
 // readers.
 func bar(c *Counts) template.HTML {
 	if c == nil || c.Wanted == 0 {
@@ -280,7 +280,7 @@ func changes(of Selection, cursor string) string {
 	return address
 }
 
-// cut is how much of a list there is, and where all of it is.
+// cut has the shown and total lengths of a list, and the address of the whole list.
 type cut struct {
 	Shown, All, Left int
 	List             string
@@ -311,7 +311,7 @@ func short(id string) string {
 
 var stateNames = []string{"ok", "progressing", "suspended", "behind", "drifted", "stale", "missing", "failed"}
 
-// stateClass is the class of a state, and none of a text that is not a state.
+// stateClass returns the class of a state. It returns "" for a text that is not a state.
 func stateClass(s string) string {
 	if slices.Contains(stateNames, s) {
 		return "is-" + s

@@ -42,7 +42,7 @@ func (p *packer) add(path string, html []byte) error {
 	return p.flush()
 }
 
-// flush packs what is held.
+// flush packs the held pages.
 func (p *packer) flush() error {
 	for len(p.held) > 0 {
 		n, size := 0, 0

@@ -37,8 +37,7 @@ type renderer struct {
 	templates *template.Template
 }
 
-// links are the targets of a page's links: other pages of a server, or parts of one
-// file.
+// links are the targets of a page's links: other pages of a server, or parts of one file.
 type links struct {
 	// page returns the address of a page by its path; "" if it does not exist, so that its
 	// name has no link.
@@ -112,7 +111,7 @@ func hidden(c rune) bool {
 	return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c))
 }
 
-// count is a number of things, by the name of one.
+// count returns a number of things in words. one is the name of one thing.
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -145,7 +144,8 @@ func lineClass(line string) string {
 	return "context"
 }
 
-// link is a name that leads to an address; just the name where that is "".
+// link returns a name with a link to an address. It returns only the name if the address is
+// "".
 func link(address, text string) template.HTML {
 	text = template.HTMLEscapeString(visible(text, longestName))
 	if address == "" {
@@ -190,7 +190,7 @@ func more(p Part, contains string) map[string]string {
 	return out
 }
 
-// Of returns the part of a list that a page is, and says which it is.
+// Of returns the part of a list for a page, and its range.
 func Of[T any](all []T, p Page) ([]T, Part) {
 	part := Part{Page: p, Total: len(all)}
 	if p.Size == 0 {
@@ -200,7 +200,7 @@ func Of[T any](all []T, p Page) ([]T, Part) {
 	return slices.Clip(all[from:min(from+p.Size, len(all))]), part
 }
 
-// html renders what is the page's own.
+// html renders the body of a page.
 func (r *renderer) html(p *page) (template.HTML, error) {
 	var b bytes.Buffer
 	err := r.templates.ExecuteTemplate(&b, p.Template, p.Data)

@@ -1,9 +1,10 @@
 // Package view renders what runs where as pages: for a server, or as one file. It renders
-// plain data and knows nothing of where that comes from: a Source has it, which may be a
-// compiled platform (package platform) or something that observes clusters.
+// plain data from a Source. The Source may be a compiled platform (package platform), or an
+// observer of clusters.
 //
-// Each page is HTML that can be read without scripts. The texts of a Source are shown as
-// they are, whatever is in them: they are escaped, cut where they are long, and never markup.
+// Each page is HTML that can be read without scripts. Pages show the texts of a Source
+// unchanged, whatever they contain. The texts are escaped and never markup, and long texts
+// are cut.
 package view
 
 import (
@@ -13,24 +14,25 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// A Source has the data of pages. Its methods are called by several goroutines. A name that
-// it does not have is a *NotFoundError. Lists are in the order in which pages show them.
+// A Source provides the data of pages. Several goroutines call its methods. For an unknown
+// name, a method returns a *NotFoundError. Lists are in the order in which pages show them.
 type Source interface {
 	About(ctx context.Context) (*About, error)
 	// Fleet returns the workloads whose name, workspace or application contains a text.
 	Fleet(ctx context.Context, contains string, p Page) (*Fleet, error)
 	Environment(ctx context.Context, name string) (*Environment, error)
 	Workload(ctx context.Context, name string, p Page) (*Workload, error)
-	// Assignment takes a deployment target, by its full name, and a cluster type or a class
-	// of one. It is no error where the one is not assigned to the other: the result says why.
+	// Assignment returns the assignment of a deployment target, by its full name, to a
+	// cluster type or a class of one. If they are not assigned to each other, the result has
+	// the reason.
 	Assignment(ctx context.Context, environment, clusterType, target string) (*Assignment, error)
-	// ClusterType takes a cluster type or a class of one.
+	// ClusterType returns a cluster type or a class of one.
 	ClusterType(ctx context.Context, environment, name string, p Page) (*ClusterType, error)
 	// Clusters returns the clusters whose name, cluster type or class contains a text.
 	Clusters(ctx context.Context, environment, contains string, p Page) (*Clusters, error)
 	Cluster(ctx context.Context, environment, name string) (*Cluster, error)
-	// Policies and Configs take a ring of the environment. It matters where rings have commits of
-	// their own; then "" stands for the first one.
+	// Policies and Configs return the entities of a ring of the environment. The ring
+	// matters if rings have commits of their own; then "" stands for the first one.
 	Policies(ctx context.Context, environment, ring string) (*Policies, error)
 	Configs(ctx context.Context, environment, ring string) (*Configs, error)
 	Diagnostics(ctx context.Context) (*Diagnostics, error)
@@ -38,17 +40,17 @@ type Source interface {
 	// so many; 0 for all. Entities with exactly that name are first.
 	Search(ctx context.Context, contains string, most int) (*Search, error)
 	Compare(ctx context.Context, before, after string) (*Comparison, error)
-	// Changes returns the changes since a revision; "" stands for the revision of About.
+	// Changes returns the changes since a revision. "" stands for the revision of About.
 	Changes(ctx context.Context, since string) (*Changes, error)
 }
 
-// NotFoundError says that a Source has nothing of a name.
+// NotFoundError says that a Source does not have an entity of a name.
 type NotFoundError struct{ Message string }
 
 // Error returns the message.
 func (e *NotFoundError) Error() string { return e.Message }
 
-// RingError says that there is no page of a ring, and which rings there are.
+// RingError says that a ring has no page, and lists the rings.
 type RingError struct {
 	Environment string
 	Rings       []RingSource // the requested one is shown
@@ -78,15 +80,15 @@ type About struct {
 	Title string
 	// Environments are their names in the order of promotion.
 	Environments []string
-	// Commit is the commit of the data, or the commit from which its files have changed; ""
-	// without a commit. Revision is the start of the counted changes, or "".
+	// Commit is the commit of the data, or the commit from which its files have changed. It
+	// is "" without a commit. Revision is the start of the counted changes, or "".
 	Commit   string
 	Revision string
-	Built    time.Time // zero if it is not said
+	Built    time.Time // zero if it is not known
 	Errors   int
 	Warnings int
-	// Observed says that the source is an Observer. Compiled says that it has a compiled platform,
-	// with values and policies.
+	// Observed says that the source is an Observer. Compiled says that it has a compiled
+	// platform, with values and policies.
 	Observed, Compiled bool
 	// SignedIn is the user who has signed in, and can sign out, or "".
 	SignedIn string
@@ -114,7 +116,7 @@ type EnvironmentSummary struct {
 	Assignments  int
 	Failed       int     // of the assignments
 	Unreadable   bool    // errors hide all of it
-	Counts       *Counts // nil if nothing is observed, as in all rows
+	Counts       *Counts // nil if nothing is observed, in all rows
 }
 
 // WorkloadRow is a workload in all environments.
@@ -129,7 +131,7 @@ type WorkloadRow struct {
 type Cell struct {
 	Environment string
 	Assignments int
-	Clusters    int // that have one of the assignments, where clusters are listed
+	Clusters    int // that have one of the assignments, if clusters are listed
 	Failed      int
 	Versions    []Version // sorted by name
 	Counts      *Counts
@@ -137,11 +139,11 @@ type Cell struct {
 
 // Version is a version of a workload, and how many assignments have it.
 type Version struct {
-	Name        string // "" if it has none
+	Name        string // "" for no version
 	Assignments int
 }
 
-// Environment is all of one environment.
+// Environment is an environment with all its details.
 type Environment struct {
 	EnvironmentSummary
 	ClusterTypes []ClusterTypeRow
@@ -153,7 +155,7 @@ type ClusterTypeRow struct {
 	Environment string
 	Name        string // of the folder: the cluster type, or the class
 	ClusterType string
-	Selectors   []string // of the class, that hold for its clusters
+	Selectors   []string // of the class; its clusters match them
 	Reconciler  string
 	Ring        string // may be ""
 	Clusters    int
@@ -171,34 +173,33 @@ type AssignmentRow struct {
 	Version     string
 	Clusters    int
 	Failed      bool
-	// Equal is the same for assignments of one workload that have equal values and versions.
+	// Equal is the same for assignments of one workload with equal values and versions.
 	Equal  string
 	Counts *Counts
 }
 
-// Workload is all of one workload.
+// Workload is a workload with all its details.
 type Workload struct {
 	WorkloadRow
 	Description string
 	Labels      []Pair
 	Assignments []AssignmentRow
 	Part        Part
-	// Absent are pairs of its deployment targets and cluster types that no policy brings
-	// together, at most as many as a page may list.
+	// Absent are pairs of its deployment targets and cluster types that no policy assigns to
+	// each other, at most as many as a page may list.
 	Absent []AssignmentRow
 }
 
 // Pair is a name with its value.
 type Pair struct{ Name, Value string }
 
-// Place is where something is written; Link is the address of the forge that shows it, or
-// "".
+// Place is a position in a file. Link is the address at which the forge shows it, or "".
 type Place struct {
 	Text string // file:line:column
 	Link string
 }
 
-// Named is a thing with a name, and where it is written.
+// Named is an entity with a name, and its places in files.
 type Named struct {
 	Kind   string
 	Name   string
@@ -224,7 +225,7 @@ type Assignment struct {
 	Uncompiled string
 	Running    []RunningRow // on clusters, as many as a page may list, the worst first
 	Runs       int          // how many there are
-	// Path is the configs that give it values, and how they lead to it, or nil.
+	// Path is the graph of the configs that give it values, or nil.
 	Path *graph.Graph
 	// Why are the reasons of a pair that is not assigned, with the entities that they
 	// name.
@@ -232,7 +233,7 @@ type Assignment struct {
 	Places []Named
 }
 
-// Value is a composed value with where it came from.
+// Value is a composed value with its origins.
 type Value struct {
 	Path     string
 	Value    string // as JSON
@@ -255,12 +256,12 @@ type Object struct {
 	Text string
 }
 
-// ClusterType is all of one cluster type, or of a class of it.
+// ClusterType is a cluster type, or a class of one, with all its details.
 type ClusterType struct {
 	ClusterTypeRow
 	Description string
 	Labels      []Pair
-	Classes     []ClusterTypeRow // of the cluster type, where it has several
+	Classes     []ClusterTypeRow // of the cluster type, if it has several
 	Assigned    []AssignmentRow
 	Part        Part
 }
@@ -287,7 +288,7 @@ type ClusterRow struct {
 	Seen        time.Time // the last report of it, or zero
 }
 
-// Cluster is all of one cluster.
+// Cluster is a cluster with all its details.
 type Cluster struct {
 	ClusterRow
 	Environment string
@@ -300,11 +301,11 @@ type Cluster struct {
 	Assignments []AssignmentRow
 	Running     []RunningRow
 	History     []Transition // the newest changes of it
-	Problem     string       // why what was observed may be of another cluster; "" for no reason
+	Problem     string       // why the observations may be of another cluster, or ""
 }
 
-// RingSource is a ring with the commits that it has. Of an environment whose rings have commits of
-// their own, a page shows what one of them has.
+// RingSource is a ring with its commits. If the rings of an environment have commits of
+// their own, a page shows the state of one ring.
 type RingSource struct {
 	Name, Base, Own string
 	Shown           bool
@@ -389,7 +390,7 @@ type Comparison struct {
 	Same          int // workloads without a difference
 }
 
-// Difference is one thing in which a workload differs.
+// Difference is one difference of a workload between two environments.
 type Difference struct {
 	Workload string
 	In       string // the path of a value, or a word such as version
@@ -412,8 +413,8 @@ type Changes struct {
 	Gone, New, Replaced, Others []ChangedAssignment
 	// TypesGone and TypesNew are the ids of cluster types.
 	TypesGone, TypesNew []string
-	// Groups are the differences of files, and Details the differences that do nothing by
-	// themselves on clusters.
+	// Groups are the differences of files. Details are the differences that have no effect
+	// of their own on clusters.
 	Groups, Details []Change
 	LeftOut         []string // ids of assignments that errors hide
 }
@@ -422,12 +423,12 @@ type Changes struct {
 // them alike.
 type ChangedAssignment struct {
 	ID string
-	// Clusters are the first names of Count clusters; none where the cluster type lists none.
+	// Clusters are the first names of Count clusters; none if the cluster type lists none.
 	Clusters []string
 	Count    int
 	// Lost are the objects that leave each of them, such as "namespace shop".
 	Lost []string
-	// RenamedTo and RenamedFrom are the other name of a deployment target that has another one.
+	// RenamedTo and RenamedFrom are the new and the old name of a renamed deployment target.
 	RenamedTo, RenamedFrom string
 	Values                 []ChangedValue
 	Objects                []string // as "Kind name", and files that are not objects
@@ -445,7 +446,7 @@ func (a ChangedAssignment) Unnamed() int {
 // not exist on that side.
 type ChangedValue struct{ Path, From, To string }
 
-// Change is one difference of files, and where it is.
+// Change is one difference of files, with its place.
 type Change struct {
 	File        string
 	Object      string

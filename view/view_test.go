@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// hostile is a source in which each text is the same one.
+// hostile is a source that returns the same text in all places.
 type hostile string
 
 func fill[T any](s hostile) (*T, error) {
@@ -111,8 +111,8 @@ var hostileTexts = map[string]string{
 	"empty":     "",
 }
 
-// TestHostile holds that no text of a source becomes markup, a script or an address that runs
-// one, and that what cannot be seen is shown.
+// TestHostile checks that no text of a source becomes markup, a script or an address that
+// runs one. It also checks that pages show invisible characters.
 func TestHostile(t *testing.T) {
 	for name, text := range hostileTexts {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// checkMarkup looks for scripts, other than ours, and for attributes that run as one.
+// checkMarkup looks for scripts other than ours, and for attributes that run as a script.
 func checkMarkup(t *testing.T, page string, text []byte, scripts int) {
 	t.Helper()
 	if i := bytes.IndexFunc(text, func(r rune) bool { return hidden(r) || r == '\uFEFF' }); i >= 0 {
@@ -179,7 +179,8 @@ func checkMarkup(t *testing.T, page string, text []byte, scripts int) {
 	}
 }
 
-// TestOtherHosts holds that a page of the web cannot read the server by a name of its own.
+// TestOtherHosts checks that a page of the web cannot read the server through a name of its
+// own.
 func TestOtherHosts(t *testing.T) {
 	feed := &Feed{}
 	feed.Set(hostile("x"), nil)
@@ -203,7 +204,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestFeed holds that a source is closed once, when it is neither current nor in use.
+// TestFeed checks that a source is closed once, when it is neither current nor in use.
 func TestFeed(t *testing.T) {
 	var events []string
 	feed := &Feed{}
@@ -238,7 +239,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestPacked holds that packed pages are found by the path of the first of their pack.
+// TestPacked checks that packed pages are found by the path of the first page of their pack.
 func TestPacked(t *testing.T) {
 	p := &packer{}
 	page := bytes.Repeat([]byte("x"), 300<<10)

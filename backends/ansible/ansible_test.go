@@ -228,7 +228,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestOptions are reconcilers and clusters that no inventory can hold.
+// TestOptions checks reconcilers and clusters that an inventory cannot contain.
 func TestOptions(t *testing.T) {
 	with := func(field, value string) string {
 		return strings.Replace(defaults, "{", `{"`+field+`": "`+value+`", `, 1)

@@ -46,7 +46,7 @@ func digestOf(t *testing.T, file string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(readFile(t, file))))
 }
 
-// publish makes packages those of the machine's own package sources.
+// publish replaces the packages in the machine's own package sources.
 func (m *machine) publish(debs ...string) {
 	m.Helper()
 	var index strings.Builder

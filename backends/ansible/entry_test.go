@@ -16,7 +16,7 @@ import (
 // removes the assignments that the class does not have. A run of the class's own inventory then
 // changes nothing.
 func TestSlowEntry(t *testing.T) {
-	for _, release := range releases[:1] { // that of both takes as long as all others together
+	for _, release := range releases[:1] { // both take as long as all other tests together
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			l := lifecycle{machine: newMachine(t, release)}
@@ -53,7 +53,7 @@ func TestSlowEntry(t *testing.T) {
 					t.Errorf("pulled twice: %s", r)
 				}
 				if release != releases[0] {
-					return // runs take a while: the way back has nothing new
+					return // runs take a while, and the way back tests nothing new
 				}
 				if r := l.ends("env", "--chdir=/srv/gitops/fleet/"+step.folder, "ansible-playbook", "--connection=local", "site.yml"); r.failed != 0 || r.changed != 0 {
 					t.Errorf("pushed after it is pulled: %s", r)
@@ -69,7 +69,7 @@ func marked(name, file string) bt.Target {
 	return bt.Target{Name: name, Manifests: model.Manifests{Package: &model.Package{Files: map[string]model.MachineFile{file: {Content: text(name), Mode: "0644"}}}}}
 }
 
-// follow writes the entry of the host, which names a folder, and its bootstrap.
+// follow writes the entry of the host, which follows a folder, and its bootstrap.
 func (l lifecycle) follow(p bt.Platform, folder string) {
 	l.Helper()
 	ct := p.ClusterType(l.T)

@@ -43,7 +43,7 @@ func needTools(t *testing.T) {
 	}
 }
 
-// asRoot runs a command as root, which tests of machines need.
+// asRoot runs a command as root. Tests of machines need it.
 func asRoot(t testing.TB, args ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -58,7 +58,8 @@ func asRoot(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// cacheDir is where what takes a minute to make is kept between runs.
+// cacheDir returns the folder for files that take a minute to make. They stay there between
+// runs.
 func cacheDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
@@ -85,7 +86,7 @@ func lock(t testing.TB) (unlock func()) {
 	return func() { _ = f.Close() }
 }
 
-// debian returns a minimal Debian that holds Ansible, made once per machine.
+// debian returns a minimal Debian with Ansible. It makes it once per machine.
 func debian(t *testing.T, release string) string {
 	t.Helper()
 	unlock := lock(t)
@@ -116,7 +117,7 @@ func in(t testing.TB, root string, args ...string) string {
 	return asRoot(t, command(root, args...)...)
 }
 
-// machine is a Debian in which everything is real but systemctl.
+// machine is a Debian in which everything is real except systemctl.
 type machine struct {
 	*testing.T
 	root string
@@ -232,7 +233,7 @@ func (m *machine) recap(out []byte) recap {
 	return r
 }
 
-// site runs site.yml on the one host of the inventory, which is the machine.
+// site runs site.yml on the only host of the inventory, which is the machine.
 func (m *machine) site(args ...string) recap {
 	m.Helper()
 	return m.play("site.yml", append([]string{"--connection=local"}, args...)...)

@@ -9,7 +9,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// workloads is a playbook that writes down what it is given.
+// workloads is a playbook that writes its variables to a file.
 const workloads = `---
 - name: Write down what is given
   hosts: all
@@ -81,13 +81,13 @@ func pulled(t *testing.T) bt.Platform {
 	}
 }
 
-// bootstrap runs what Bootstrap printed on the machine.
+// bootstrap runs the playbook of Bootstrap on the machine.
 func (m *machine) bootstrap() recap {
 	m.Helper()
 	return m.ends("ansible-playbook", "--connection=local", "--inventory=/srv/gitops/fleet/large/inventory/hosts.yml", "/srv/bootstrap.yml")
 }
 
-// pull does what systemd does when the timer elapses.
+// pull does the work of systemd when the timer elapses.
 func (m *machine) pull() recap {
 	m.Helper()
 	unit := m.read("/etc/systemd/system/kalypso-dev-large.service")

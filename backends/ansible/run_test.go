@@ -13,7 +13,8 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// releases are the Debians whose Ansible the output runs with: 2.14 and 2.19.
+// releases are the Debian releases with the versions of Ansible that the output supports:
+// 2.14 and 2.19.
 var releases = []string{"bookworm", "trixie"}
 
 // TestSlowMachine runs a platform on a machine while it changes: each step is a build and a run.
@@ -32,7 +33,7 @@ func TestSlowMachine(t *testing.T) {
 			l := lifecycle{machine: m, url: server.URL + "/" + filepath.Base(fetched), digest: digestOf(t, fetched)}
 			l.first()
 			if release != releases[0] {
-				return // runs take a while: what follows has no other modules
+				return // runs take a while, and the other steps use no other modules
 			}
 			l.change()
 			l.downgrade()
@@ -48,10 +49,10 @@ type lifecycle struct {
 	url, digest string
 }
 
-// hostile is a text that Ansible, sh and systemd all have another idea of.
+// hostile is a text that Ansible, sh and systemd all read differently.
 const hostile = `it's {{ 1 + 1 }} {% raw %} {# #} "$HOME" \ ` + "`id`\nnext line"
 
-// hello has a package that brings its own unit, and a file.
+// hello has a file, and a package that contains its own unit.
 func (l lifecycle) hello(version, extra string) bt.Target {
 	return bt.Target{
 		Name: "hello/main", Values: `{"GREETING": ` + bt.JSON(hostile) + `, "EXTRA": ` + bt.JSON(extra) + `}`,
@@ -105,7 +106,7 @@ func (l lifecycle) waits() bt.Target {
 	}
 }
 
-// twice builds and runs the targets, and sees that the second time changes nothing.
+// twice builds and runs the targets, and checks that the second run changes nothing.
 func (l lifecycle) twice(targets ...bt.Target) (first recap, told string) {
 	l.Helper()
 	first, told = l.run(targets...)
@@ -139,7 +140,7 @@ func withoutBootstrap(ds []diag.Diagnostic) []diag.Diagnostic {
 	return out
 }
 
-// expect compares what a script prints.
+// expect compares the output of a script.
 func (l lifecycle) expect(script, want string) {
 	l.Helper()
 	if got := strings.TrimSpace(l.sh("{ " + script + "; } 2>&1 || true")); got != want {

@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The Application of x-assignment is named like the one that brings x.
+// The Application of x-assignment has the same name as the one that delivers x.
 func TestNameCollisions(t *testing.T) {
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{
 		{Name: "x/main", Manifests: bt.Git}, {Name: "x/main-assignment", Manifests: bt.Git},
@@ -178,8 +178,8 @@ func TestNameCollisions(t *testing.T) {
 	}
 }
 
-// A folder that another backend made, or that was made for another destination,
-// goes where it was made for, and nothing of it is listed twice.
+// A folder of another backend, or of another destination, keeps its destination, and no part
+// of it is listed twice.
 func TestKeptFolders(t *testing.T) {
 	p := bt.Platform{Options: remote, GitOps: bt.GitOps}
 	files, ds := argocd.New().Index(p.ClusterType(t), []backends.Folder{

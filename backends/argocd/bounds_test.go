@@ -12,8 +12,8 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-// A project permits what a workspace allows, and nothing else: in Argo CD a namespace with a !
-// permits all other namespaces.
+// A project permits only the objects that a workspace allows. In Argo CD, a namespace with a
+// ! permits all other namespaces.
 func TestBoundsOfProjects(t *testing.T) {
 	kinds := []struct{ text, group, kind string }{
 		{"Secret", "", "Secret"}, {"apps/Deployment", "apps", "Deployment"}, {"apps.example.com/Deployment", "apps.example.com", "Deployment"},
@@ -94,8 +94,9 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// The project of a folder permits its destination, its workspace's bounds and what its namespace
-// service declares, whatever is in the folder, and a namespace of any name.
+// The project of a folder permits its destination, its workspace's bounds and the
+// declarations of its namespace service, whatever the folder contains, and a namespace of
+// any name.
 func TestProjectsOfFolders(t *testing.T) {
 	const declared = `{"name": "x", "namespaces": ["monitoring"], "objects": {"clusterScoped": ["rbac.authorization.k8s.io/ClusterRole"]}}`
 	here, other := place{Server: inCluster}, place{Server: "https://far.example.test"}
@@ -166,8 +167,9 @@ func TestNamespaceServiceBeyondProject(t *testing.T) {
 	}
 }
 
-// A folder that is kept from an earlier release keeps the project that permits everything: nobody
-// knows what it holds, or held where a cluster is behind.
+// A folder that is kept from an earlier release keeps the project that permits everything.
+// The content of the folder is not known, and neither is the content on a cluster that is
+// behind.
 func TestProjectOfKeptFolder(t *testing.T) {
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Targets: []bt.Target{{Name: "web/main", Manifests: bt.Git, Bounds: profile("tenant", model.Patterns{}, model.Patterns{})}}}
 	folders := bt.Build(t, argocd.New(), p).Folders

@@ -129,8 +129,7 @@ func merged(base, over any) any {
 	return out
 }
 
-// Each cluster gets its own Applications, which Argo CD takes, with the values that
-// are its own.
+// Each cluster gets its own Applications, which Argo CD accepts, with its own values.
 func TestClusters(t *testing.T) {
 	app := bt.Value(t, `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {}}`)
 	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform.own"}}
@@ -174,7 +173,7 @@ func TestClustersValues(t *testing.T) {
 	for name, want := range map[string]string{
 		"dev-large-app-main-edge-1": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "ON": true, "db": {"host": "db.example.test", "port": 5432}, "note": "{{ x }}"}}`,
 		"dev-large-app-main-edge-2": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": "no", "REPLICAS": 3, "db": {"host": "db.example.test"}}}`,
-		// As Helm has it, null takes a default of the chart away. As text, Argo CD keeps it.
+		// As in Helm, null removes a default of the chart. As text, Argo CD keeps it.
 		"dev-large-app-main-edge-3": `{"greeting": "{{ .Release.Name }}", "n": 1, "platform": {"REGION": null, "REPLICAS": 3, "db": {"host": null}}}`,
 	} {
 		var values any
@@ -226,7 +225,7 @@ func TestNullInChartValues(t *testing.T) {
 			checkArgoCD(t, tree)
 			for _, app := range parse(t, backends.File{Data: tree.Files["app-main/reconciler.yaml"]}).applications {
 				if !strings.HasPrefix(app.Spec.Source.RepoURL, "oci:") {
-					continue // it brings the folder
+					continue // it delivers the folder
 				}
 				if got := app.values(t); app.Spec.Source.Helm.Values == "" || !reflect.DeepEqual(got, want) {
 					t.Errorf("%s gets %v, want %v", name, got, want)

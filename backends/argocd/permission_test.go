@@ -28,7 +28,7 @@ type project struct {
 	}
 }
 
-// permission is a kind, or where it has a name an object.
+// permission is a kind, or an object if it has a name.
 type permission struct{ Group, Kind, Name string }
 
 // among is isNamedResourceInList.
@@ -86,8 +86,8 @@ func matches(pattern, text string) bool {
 	return ok && err == nil
 }
 
-// globs is how projects read destinations and sources (globMatch). Any other pattern than
-// "*" would be read in another way.
+// globs is the way in which projects read destinations and sources (globMatch). Projects
+// read patterns other than "*" in another way.
 func globs(pattern, text string) bool {
 	if not, denied := strings.CutPrefix(pattern, "!"); denied {
 		return !globs(not, text)

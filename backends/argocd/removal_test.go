@@ -54,7 +54,7 @@ func sync(t *testing.T, tree bt.Tree) synced {
 	return s
 }
 
-// synthetic are objects that an application team's repository may hold.
+// synthetic returns objects that an application team's repository may contain.
 func synthetic(app application) []backends.Object {
 	in := app.Spec.Destination.Namespace
 	return []backends.Object{
@@ -224,7 +224,8 @@ func profile(name string, namespaces, clusterScoped model.Patterns) *model.Works
 	return w
 }
 
-// randomPlatform returns a platform whose targets are named alike in all, and bounded alike.
+// randomPlatform returns a platform. The targets of all platforms have the same names and
+// bounds.
 func randomPlatform(t *testing.T, r *rand.Rand, options []string, workspace string) bt.Platform {
 	p := bt.Platform{Options: options[r.IntN(len(options))], GitOps: bt.GitOps}
 	for _, name := range []string{"edge-1", "edge-2", "edge-3"} {

@@ -39,8 +39,8 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// An object that is too large for an annotation is merged by the API server, also
-// one of a list, and what it asks for itself stays.
+// The API server merges an object that is too large for an annotation, even in a list. The
+// object's own options stay.
 func TestRenderedLarge(t *testing.T) {
 	large := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large", "annotations": {"argocd.argoproj.io/sync-options": "Prune=false"}}, "data": {"x": %q}}`, strings.Repeat("x", 300<<10))
 	small := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "small"}}`

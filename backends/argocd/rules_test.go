@@ -55,8 +55,8 @@ type objects struct {
 	projects     map[string]project
 }
 
-// parse returns the Applications and AppProjects of files, by name. Two of one
-// name are an error.
+// parse returns the Applications and AppProjects of files, by name. Two objects with the
+// same name are an error.
 func parse(t *testing.T, files ...backends.File) objects {
 	t.Helper()
 	out := objects{map[string]application{}, map[string]project{}}
@@ -168,7 +168,7 @@ func checkDelivery(t *testing.T, tree bt.Tree, all objects) {
 	}
 }
 
-// applied returns the objects that kustomize makes of a folder.
+// applied returns the objects that kustomize builds from a folder.
 func applied(t *testing.T, tree bt.Tree, folder string) []backends.Object {
 	var k struct{ Resources []string }
 	read(t, tree.Files[path.Join(folder, "kustomization.yaml")], &k)

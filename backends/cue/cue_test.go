@@ -20,7 +20,7 @@ const nomad = `{
 		"vars/app.yaml": {"yaml": {"region": "no", "count": 3}}
 	}`
 
-// All kinds of file, with and without an index, and those of a namespace service.
+// All kinds of file, with and without an index, and the files of a namespace service.
 func TestFiles(t *testing.T) {
 	target := []bt.Target{{Name: "app/main", Manifests: bt.Git}}
 	for name, p := range map[string]bt.Platform{
@@ -115,7 +115,8 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// The platform team knows what pulls the folder: bootstrap says so, and where it is.
+// The platform team knows how the folder is pulled. Bootstrap reports this, and the place of
+// the folder.
 func TestBootstrap(t *testing.T) {
 	for _, g := range []*model.GitOps{nil, bt.GitOps} {
 		p := bt.Platform{Options: `{}`, GitOps: g}

@@ -69,8 +69,8 @@ func golden(t *testing.T, p bt.Platform) {
 	tree.Golden(t)
 }
 
-// clusters are three, of which the last has no values of its own, and the second
-// none that differ.
+// clusters returns three clusters. The last one has no values of its own, and the second one
+// has only values that do not differ.
 func clusters(t *testing.T) []model.Cluster {
 	one, two := bt.Value(t, `{"REGION": "west", "db": {"port": 5432}, "SITE": "one"}`), bt.Value(t, `{"REPLICAS": 3}`)
 	return []model.Cluster{{Name: "edge-1", Values: &one}, {Name: "edge-2", Values: &two}, {Name: "edge-3"}}
@@ -211,8 +211,8 @@ func jsonOf(t *testing.T, v any) string {
 	return string(text)
 }
 
-// A merge patch, with which Fleet's agent may change a HelmOp, takes null for "no such key":
-// values with one are texts, in which nothing is a template.
+// Fleet's agent may change a HelmOp with a merge patch, to which null means "no such key".
+// Values with a null are therefore texts, without templates.
 func TestNullInChartValues(t *testing.T) {
 	const plain, own = `{"n": 1, "text": "${ x }"}`, `"n": 1, "text": "${ x } {{ y }}\n$${}", "no": "no", "list": [{"a": "${"}]`
 	taken := bt.Value(t, `{"REGION": null, "db": {"host": "other"}}`)

@@ -16,9 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// bundle is a Bundle as Fleet 0.15 makes it of a folder: what its packages
-// internal/cmd/cli/apply and internal/bundlereader do, as far as kalypso relies on
-// it.
+// bundle is a Bundle as Fleet 0.15 makes it of a folder. It follows Fleet's packages
+// internal/cmd/cli/apply and internal/bundlereader, as far as kalypso relies on them.
 type bundle struct {
 	Name                 string
 	Labels               map[string]string
@@ -115,9 +114,9 @@ func taken(t *testing.T, files map[string][]byte, dir, name string) bool {
 	return true
 }
 
-// on returns the objects that the bundle brings to a cluster: what kustomize
-// builds where there is a kustomization.yaml, else what all YAML files hold, those
-// in folders included.
+// on returns the objects that the bundle creates on a cluster. If there is a
+// kustomization.yaml, they are the result of kustomize. Otherwise they are the content of
+// all YAML files, including files in folders.
 func (b bundle) on(t *testing.T, cluster string) []bt.Object {
 	t.Helper()
 	dir := "."
@@ -183,7 +182,7 @@ func asBundle(t *testing.T, text []byte) []byte {
 	return out
 }
 
-// Fleet says nothing of a field that it does not know, so this test must.
+// Fleet ignores an unknown field without a message, so this test looks for such fields.
 func TestUnknownFields(t *testing.T) {
 	for text, ok := range map[string]bool{
 		`{name: x, labels: {a: b}, helm: {takeOwnership: true}, targetCustomizations: [{name: c, clusterName: c, kustomize: {dir: overlays/c}}]}`: true,

@@ -86,7 +86,7 @@ func TestLargeAndRegular(t *testing.T) {
 	}
 }
 
-// Whatever text objects hold, CRDs and others come apart as they are.
+// CRDs and other objects are split without a change, whatever text they contain.
 //
 // Slow: each input is a whole folder, which is built.
 func FuzzCRDsApart(f *testing.F) {
@@ -112,7 +112,7 @@ func FuzzCRDsApart(f *testing.F) {
 		}
 		tree := bt.Build(t, fleet.New(), p)
 		if diag.Errors(tree.Diagnostics) {
-			return // no YAML can hold the text
+			return // YAML cannot contain the text
 		}
 		for file, want := range map[string][]string{"crds": {"b"}, "workload": {"a", "c"}} {
 			var got []string

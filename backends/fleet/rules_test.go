@@ -88,7 +88,7 @@ func checkDependency(t *testing.T, of string, d dependency, bundles map[string]m
 	}
 }
 
-// checkClusters checks what goes to the clusters, and returns its bundles.
+// checkClusters checks the files for the clusters, and returns their bundles.
 func checkClusters(t *testing.T, p bt.Platform, tree bt.Tree) []bundle {
 	t.Helper()
 	files := map[string][]byte{}
@@ -126,8 +126,7 @@ func checkClusters(t *testing.T, p bt.Platform, tree bt.Tree) []bundle {
 	return all
 }
 
-// checkManagement checks what goes to the management cluster, and returns its
-// objects.
+// checkManagement checks the files for the management cluster, and returns their objects.
 func checkManagement(t *testing.T, tree bt.Tree) []central {
 	t.Helper()
 	files := map[string][]byte{}

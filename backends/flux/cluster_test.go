@@ -35,9 +35,9 @@ func clusters(t testing.TB, values ...string) []model.Cluster {
 	return out
 }
 
-// reconcile does to a folder of the tree what kustomize-controller does: build it
-// with kustomize, and replace variables object by object, with Flux's own library.
-// A variable that the ConfigMap does not have is an error.
+// reconcile does the work of kustomize-controller for a folder of the tree. It builds the
+// folder with kustomize, and replaces variables object by object, with Flux's own library. A
+// variable that the ConfigMap does not have is an error.
 func reconcile(t testing.TB, tree bt.Tree, folder string, variables map[string]string) map[string]map[string]any {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
@@ -93,8 +93,8 @@ func variablesOn(t testing.TB, tree bt.Tree, cluster string) map[string]string {
 	return out
 }
 
-// Clusters get their own values, with their types, in the platform config and in
-// the chart's values, and everything else as it is for all, dollar signs included.
+// Clusters get their own values, with their types, in the platform config and in the chart's
+// values. Everything else is the same for all clusters, including dollar signs.
 func TestClusterValues(t *testing.T) {
 	app := bt.Value(t, `{"script": "echo ${HOME} $$ $${X} $", "${key}": "${value}", "list": ["${A}", 1]}`)
 	chart := model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/app", Version: "1.2.3", Values: &app, PlatformValues: "platform"}}
@@ -163,10 +163,10 @@ func must(t testing.TB, v any) []byte {
 	return text
 }
 
-// FuzzClusterValue brings any text to a cluster unharmed, as a value of its own and
-// as one of all clusters.
+// FuzzClusterValue checks that any text reaches a cluster unchanged, as a value of its own
+// and as a value of all clusters.
 //
-// Slow: each input is a whole folder, which is built and reconciled.
+// Slow: each input builds and reconciles a whole folder.
 func FuzzClusterValue(f *testing.F) {
 	for _, text := range []string{"no", "${X}", "$$", "$", "a: [b]\n", "\t'\"\\", "", "0x10", "$${", "é\u2028", "---\n", "- ~"} {
 		f.Add(text)
@@ -262,8 +262,8 @@ func TestClusterBootstrap(t *testing.T) {
 	}
 }
 
-// A folder that was kept from before clusters had values is not looked at by Flux,
-// and one that needs values that are gone is not left with empty ones.
+// Flux does not replace variables in a folder that was kept from before clusters had values.
+// A folder that needs missing values is an error, and does not get empty ones.
 func TestClusterValuesOfKeptFolders(t *testing.T) {
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps, Clusters: clusters(t, `{"A": 1}`)}
 	index := func(shared string) (string, []diag.Diagnostic) {

@@ -175,8 +175,7 @@ func TestAnyNameWithoutGitOps(t *testing.T) {
 	tree.Check(t)
 }
 
-// A folder that another backend made is applied like any other, and what it
-// shares is not read.
+// A folder of another backend is applied like any other, and its shared data is not read.
 func TestForeignFolder(t *testing.T) {
 	p := bt.Platform{Options: defaults, GitOps: bt.GitOps}
 	files, ds := flux.New().Index(p.ClusterType(t), []backends.Folder{

@@ -108,8 +108,8 @@ func bomb() string {
 	return b.String()
 }
 
-// Which functions there are is a promise: one that a newer sprig brings must be
-// looked at before templates may use it.
+// The set of functions is a promise. If a newer sprig adds a function, someone must check it
+// before templates may use it.
 func TestFunctions(t *testing.T) {
 	got := strings.Join(sortedKeys(functions()), "\n") + "\n"
 	if os.Getenv("KALYPSO_UPDATE") == "1" {
@@ -146,8 +146,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// Whatever a template and a value in it are, a run ends, in an error or in a file
-// of its content type, and gives the same again.
+// Whatever a template and its values contain, a run ends with an error or with a file of its
+// content type. A second run gives the same result.
 //
 // Slow: each input is rendered three times.
 func FuzzRender(f *testing.F) {

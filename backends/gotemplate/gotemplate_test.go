@@ -196,7 +196,7 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// A folder that another backend made, and one without a kustomization, is not listed.
+// The list has no folder of another backend, and no folder without a kustomization.
 func TestForeignFolder(t *testing.T) {
 	p := bt.Platform{Options: `{}`}
 	files, ds := gotemplate.New().Index(p.ClusterType(t), []backends.Folder{

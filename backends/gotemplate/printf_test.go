@@ -52,8 +52,8 @@ func TestPrintf(t *testing.T) {
 	}
 }
 
-// No function returns a function, a channel, or a pointer without a text: their only text is where
-// they are in memory.
+// No function returns a function, a channel, or a pointer without a text. The only text of
+// such a value is its memory address.
 func TestAddresses(t *testing.T) {
 	for name, function := range functions() {
 		of := reflect.TypeOf(function)

@@ -24,7 +24,7 @@ func assignment(t testing.TB) *backends.Assignment {
 	return a
 }
 
-// render makes a file of the content type text, unless contentType says another.
+// render makes a file of the content type contentType, or text by default.
 func render(t testing.TB, a *backends.Assignment, text, contentType string) (string, []diag.Diagnostic) {
 	t.Helper()
 	e := &emission{assignment: a, mentioned: map[string]bool{}}

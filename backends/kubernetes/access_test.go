@@ -58,7 +58,7 @@ automountServiceAccountToken: false
 		t.Errorf("got %d objects:\n%s", len(objects), got)
 	}
 
-	// A namespace that is there is changed only where the workspace may be in it.
+	// An existing namespace may be changed only if the workspace may be in it.
 	w.Objects.ClusterScoped = model.Patterns{"Namespace"}
 	if access, ds = kubernetes.AccessOf(fetched(w), "shop-live", "flux-system"); len(ds) > 0 {
 		t.Fatal(ds)

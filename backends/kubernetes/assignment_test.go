@@ -7,7 +7,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// assignment returns an assignment with the namespace service that JSON gives.
+// assignment returns an assignment with a namespace service from JSON.
 func assignment(t testing.TB, service string) *backends.Assignment {
 	t.Helper()
 	return &backends.Assignment{

@@ -178,7 +178,7 @@ func TestBadConfigKeys(t *testing.T) {
 	}
 }
 
-// hostile are values that careless quoting lets out.
+// hostile are values that break out of careless quoting.
 var hostile = []string{
 	"", " ", "plain", "it's", "''", "'", `"`, `\`, `\\`, `\'`, `\"`, "`id`", "$(id)", "$HOME", "${HOME}", "$", "$$", "$'x'", "a\\\nb",
 	"!", "!!", "!$", "a!b", "\n", "\n\n", "a\nb", "a\n", "\na", "\t", "\r", "\r\n", "a;id", "a&b", "a|b", "a>b", "*", "?", "~", "~root",
@@ -186,7 +186,7 @@ var hostile = []string{
 	"'; exit 1; '", `"; exit 1; "`, "EOF", "\\`$\"'!\n",
 }
 
-// TestShellReadsBack sources what env and sh write with the real sh.
+// TestShellReadsBack sources files in env and sh with the real sh.
 func TestShellReadsBack(t *testing.T) {
 	values := slices.Clone(hostile)
 	alphabet := []string{"'", `"`, `\`, "$", "`", "!", "\n", " ", "a", "(", ")", "{", "}", "#", "\r", "\t", "é", "%", "=", "H", "OME", ";"}
@@ -237,8 +237,8 @@ func readBack(t *testing.T, format model.ConfigFormat, set string, values []stri
 	}
 }
 
-// The digest of the values is on the platform config, and on nothing else of the
-// workspace.
+// Only the platform config has the digest of the values, and no other object of the
+// workspace has it.
 func TestValuesDigest(t *testing.T) {
 	a := assignment(t, `{"name": "default", "deletion": "delete"}`)
 	a.Digest = model.DigestOf("values")

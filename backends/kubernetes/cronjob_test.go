@@ -7,8 +7,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// A CronJob that allows several runs at once counts with as many as start within the time that one may
-// take; where nobody knows that, it has no bound.
+// A CronJob that allows several runs at once counts as many runs as start within the time of
+// one run. If that time is not known, it has no bound.
 func TestOverlap(t *testing.T) {
 	for spec, want := range map[string]int64{
 		`{"schedule": "*/5 * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {}}`:                                     1,

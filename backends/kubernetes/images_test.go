@@ -41,7 +41,7 @@ func TestParseImage(t *testing.T) {
 		"nginx: 1.2":            "no image",
 		"nginx@sha256:0a":       "no image",
 		"https://example.test/": "no image",
-		strings.Repeat("a", 64): "no image", // Docker takes it for the id of one
+		strings.Repeat("a", 64): "no image", // Docker reads it as the id of an image
 	} {
 		if _, err := kubernetes.ParseImage(text); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, want)

@@ -24,7 +24,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// The accounts of the tests: what applies folders, what is fetched, and others.
+// The accounts of the tests: folders applies folders, charts applies charts, and fetching applies
+// the fetched objects of one assignment.
 const (
 	folders  = "system:serviceaccount:flux-system:kustomize-controller"
 	charts   = "system:serviceaccount:flux-system:helm-controller"
@@ -54,7 +55,7 @@ func (e expression) GetExpression() string      { return e.text }
 func (e expression) GetName() string            { return e.name }
 func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{e.returns} }
 
-// policyOf returns the policy of a team, which it must have.
+// policyOf returns the policy of a team, and fails the test without one.
 func policyOf(t *testing.T, bounds ...*model.Workspace) admits {
 	t.Helper()
 	stream := Policies(&backends.ClusterType{Environment: "dev", Name: "large"}, fluxAccounts, []Team{{"app-team", bounds}})
@@ -101,7 +102,7 @@ func policyOf(t *testing.T, bounds ...*model.Workspace) admits {
 	return a
 }
 
-// denies returns the messages with which an API server denies that a user applies an object.
+// denies returns the messages of an API server that does not let a user apply an object.
 func (a admits) denies(t *testing.T, username string, object map[string]any) (out []string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: object}
@@ -145,7 +146,7 @@ func (a admits) matches(kind schema.GroupVersionKind) bool {
 	})
 }
 
-// bounded returns a workspace whose namespaced objects are of some kinds.
+// bounded returns a workspace that allows some kinds of namespaced objects.
 func bounded(kinds ...string) *model.Workspace {
 	w := &model.Workspace{Name: "app-team"}
 	w.Objects.Namespaced = kinds
@@ -183,7 +184,7 @@ func TestPolicyKinds(t *testing.T) {
 	}
 }
 
-// A policy says of labels, hooks and what stays what the build says.
+// A policy and the build agree about labels, hooks and kept objects.
 func TestPolicyMetadata(t *testing.T) {
 	no := false
 	w := bounded("*")

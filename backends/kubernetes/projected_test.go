@@ -125,7 +125,7 @@ func TestManifestsRefuses(t *testing.T) {
 
 const twice = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}`
 
-// Secrets that hold their data are reported once, together.
+// Secrets with their data in plain text are reported once, together.
 func TestManifestsWarnsOfSecrets(t *testing.T) {
 	secret := func(name, data string) string {
 		return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": %q}%s}`, name, data)

@@ -10,11 +10,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// invented are kinds of the tests' own, which no API server knows.
+// invented are kinds that only the tests use, and that API servers do not know.
 var invented = map[string]bool{"v1 A": true, "v1 B": true, "example.com/v1 Widget": true}
 
-// checkObjects checks that an API server would accept the objects of the files,
-// that the identities are theirs, in order, and that each says whose it is.
+// checkObjects checks that an API server would accept the objects of the files. It also
+// checks their identities, in order, and that each object names its owner.
 func checkObjects(t *testing.T, files []backends.File, identities []backends.Object) {
 	t.Helper()
 	var found []backends.Object

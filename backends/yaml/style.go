@@ -42,7 +42,7 @@ func styleOf(s string) style {
 
 // class has the properties of a string that decide its style.
 type class struct {
-	special    bool // characters that YAML cannot hold unescaped, or not in every version
+	special    bool // characters that YAML cannot contain without an escape, or not in every version
 	lines      bool // line feeds
 	tabs       bool
 	escapes    bool // characters that double quotes escape
@@ -74,8 +74,8 @@ func classOf(s string) class {
 	return c
 }
 
-// ordinary are the characters of ASCII that decide nothing, wherever they stand
-// but in the first place. Almost all characters are.
+// ordinary are the characters of ASCII that do not decide the style, except in the first
+// place. Almost all characters are ordinary.
 var ordinary = func() (is [256]bool) {
 	for b := ' '; b <= '~'; b++ {
 		is[b] = !strings.ContainsRune("\"\\:#", b)
@@ -138,13 +138,13 @@ var number = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][-+0-9:.TtZz ]*)?`,
 }, "|") + `)$`)
 
-// ambiguous reports whether a reader would take a plain string for something else.
+// ambiguous reports whether a reader would read a plain string as another type.
 func ambiguous(s string) bool {
 	if s == "" {
 		return true
 	}
 	if c := s[0]; c == '+' || c == '-' || c == '.' || c >= '0' && c <= '9' || c == '_' {
-		// Go's readers take out all underscores first: 0_x1F and -_1 are numbers for them.
+		// Go's readers remove all underscores first: to them 0_x1F and -_1 are numbers.
 		return number.MatchString(s) || number.MatchString(strings.ReplaceAll(s, "_", ""))
 	}
 	return len(s) <= len("false") && words[strings.ToLower(s)]

@@ -18,8 +18,8 @@ import (
 // Every node ends its last line.
 type writer struct {
 	out []byte
-	// inPlace says that the next entry or item goes on in the line that has begun,
-	// after "- " or ": ", which are as wide as an indentation.
+	// inPlace says that the next entry or item continues the current line, after "- " or ":
+	// ". Both are as wide as an indentation.
 	inPlace bool
 	// indented says that the items of a list are indented below its key.
 	indented bool
@@ -29,7 +29,7 @@ type writer struct {
 type position int
 
 const (
-	atStart  position = iota // nothing: it is a document
+	atStart  position = iota // a document, without any text before it
 	afterKey                 // "key:"
 	afterDash
 )
@@ -113,15 +113,15 @@ func (w *writer) value(v model.Value, at position, indent int) error {
 	return nil
 }
 
-// isFloat reports whether all readers take a number for a float: those of YAML 1.1 want
-// a point, and a sign in an exponent, and take 1e3 for a string.
+// isFloat reports whether all readers read a number as a float. Readers of YAML 1.1 need a
+// point, and a sign in an exponent. They read 1e3 as a string.
 func isFloat(number string) bool {
 	_, exponent, scientific := strings.Cut(number, "e")
 	return strings.Contains(number, ".") && (!scientific || exponent[0] == '+' || exponent[0] == '-')
 }
 
-// mapping writes a mapping, whose entries it is given the indentation for; {}
-// for one without entries.
+// mapping writes a mapping. It passes the indentation to entries, which writes the entries.
+// Without entries it writes {}.
 func (w *writer) mapping(at position, indent int, entries func(indent int) error) error {
 	begin := len(w.out)
 	switch at {
@@ -144,8 +144,8 @@ func (w *writer) mapping(at position, indent int, entries func(indent int) error
 	return nil
 }
 
-// list writes n items. Those of a list that is an entry's value are at the
-// entry's own indentation, unless the writer is to indent them.
+// list writes n items. If the list is the value of an entry, its items have the entry's
+// indentation, unless the writer indents them.
 func (w *writer) list(n int, at position, indent int, item func(i, indent int) error) error {
 	if n == 0 {
 		w.plain("[]", at)
@@ -186,9 +186,9 @@ func (w *writer) indent(indent int) {
 	}
 }
 
-// longestKey is the length in bytes up to which a key is written as "key:". YAML
-// allows 1024 characters; that readers need not look far for the colon is the
-// reason for the limit, and this is the one of libyaml and its descendants.
+// longestKey is the maximum length in bytes of a key that is written as "key:". YAML allows
+// 1024 characters. The limit spares readers a long search for the colon. libyaml and its
+// descendants have the same limit.
 const longestKey = 128
 
 // isLineBreak reports whether a character ends a line in YAML 1.1.
@@ -200,8 +200,8 @@ func isLineBreak(r rune) bool {
 	return false
 }
 
-// key writes an entry: its key, and then its value, which gets its position.
-// A key of several lines, or a long one, gets a line of its own, after "? ".
+// key writes an entry: its key, and then its value at a position. A key of several lines, or
+// a long one, has a line of its own, after "? ".
 func (w *writer) key(key string, indent int, value func(position) error) error {
 	w.begin(indent)
 	at := afterKey
@@ -298,7 +298,8 @@ func (w *writer) text(s string, at position, indent int) error {
 	if err := w.scalar(s, indent); err != nil {
 		return err
 	}
-	if w.out[len(w.out)-1] != '\n' { // which only literals end in
+	// Only a literal ends in a line feed.
+	if w.out[len(w.out)-1] != '\n' {
 		w.out = append(w.out, '\n')
 	}
 	return nil
@@ -340,7 +341,7 @@ func (w *writer) scalar(s string, indent int) error {
 		}
 		w.out = append(w.out, '"')
 	case literalStyle:
-		// Write a block of lines; "-" says that the last of them does not end in a line feed.
+		// Write a block of lines. A "-" says that the last line does not end in a line feed.
 		w.out = append(w.out, '|')
 		if !strings.HasSuffix(s, "\n") {
 			w.out = append(w.out, '-')

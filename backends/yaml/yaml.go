@@ -28,7 +28,7 @@ type Entry struct {
 	Value any
 }
 
-// Mapping is a mapping whose keys keep their order.
+// Mapping is a mapping with its keys in a fixed order.
 type Mapping []Entry
 
 // Marshal writes one document for each argument, with a line of --- between two.
@@ -43,8 +43,8 @@ func Marshal(docs ...any) ([]byte, error) {
 	return documents(false, docs)
 }
 
-// Must is Marshal of typed structs of data, which always can be written: anything else is a
-// mistake in the backend.
+// Must is Marshal for structs of data, which always succeeds. It panics on an error, which
+// is a mistake in the backend.
 func Must(docs ...any) []byte {
 	data, err := Marshal(docs...)
 	if err != nil {

@@ -119,8 +119,8 @@ func TestMarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestNumbers writes numbers as they are written, and as numbers for all readers:
-// YAML 1.1 takes 1e3 for a string.
+// TestNumbers checks that numbers keep their text, and are numbers for all readers. YAML 1.1
+// reads 1e3 as a string.
 func TestNumbers(t *testing.T) {
 	old := regexp.MustCompile(`^[-+]?([0-9][0-9_]*)\.[0-9_]*([eE][-+][0-9]+)?$`) // yaml.org/type/float.html, as PyYAML has it
 	for _, text := range []string{"1.50", "3.10", "1e3", "1.5e3", "1.5e+3", "1e+3", "-0.0", "-2.50e-7", "0.5", "7e-2"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/crdtest"
 )
 
-// The chart that the workspace is where the workload is one renders, by Helm's
-// own code, to exactly the workspace's objects, whatever the values hold.
+// If the workload is a chart, the workspace is a chart too. Helm's own code renders it to
+// exactly the workspace's objects, whatever the values contain.
 func TestWorkspaceChart(t *testing.T) {
 	p := bt.Platform{Options: defaults}
 	a := p.Assignment(t, bt.Target{

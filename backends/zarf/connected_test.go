@@ -77,7 +77,7 @@ func (d deployed) workload(tree bt.Tree) string {
 	return ""
 }
 
-// workloadOfFlux says in the same words what Flux deploys.
+// workloadOfFlux describes the workload that Flux deploys, in the same words.
 func workloadOfFlux(t testing.TB, tree bt.Tree) string {
 	t.Helper()
 	var source, workload struct {
@@ -106,7 +106,7 @@ func workloadOfFlux(t testing.TB, tree bt.Tree) string {
 	return s.URL + "//" + strings.TrimPrefix(w.Path, "./") + "?ref=" + s.Ref.Commit + " " + w.TargetNamespace
 }
 
-// canonical returns YAML as JSON, whose fields are sorted.
+// canonical returns YAML as JSON with sorted fields.
 func canonical(text []byte) string {
 	out, err := yaml.YAMLToJSON(text)
 	if err != nil {

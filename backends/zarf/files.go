@@ -18,12 +18,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// filesFolder holds the files of a package by their path on the machine.
+// filesFolder contains the files of a package by their path on the machine.
 const filesFolder = "files"
 
-// machineFiles adds the files of a package, by path. Zarf puts them on the
-// machine that deploys, as the user who deploys, and nothing else: it installs no
-// Debian packages, and knows nothing of systemd.
+// machineFiles adds the files of a package, by path. Zarf only copies them to the machine
+// that deploys, as the user who deploys. It does not install Debian packages, and does not
+// know systemd.
 func (f *folder) machineFiles(p *model.Package) {
 	const elsewhere = "give the cluster type a reconciler for machines, such as Ansible, or leave " +
 		"it out of the policy that selects it"
@@ -63,7 +63,7 @@ func (f *folder) machineFiles(p *model.Package) {
 	}
 }
 
-// machineFile adds a file: a text of the folder, or what lies at a URL.
+// machineFile adds a file, from a text of the folder or from a URL.
 func (f *folder) machineFile(target string, m model.MachineFile) {
 	field := "package.files." + model.Label(target)
 	if m.Owner != "" || m.Group != "" {
@@ -145,10 +145,11 @@ func (f *folder) checkFiles() {
 	}
 }
 
-// origin returns where the content of a file comes from, as far as it holds a
-// text: what to look at, and its path there or in the composed values.
+// origin returns the source of the part of a file that contains a text: a reference, and the
+// path there or in the composed values.
 func (f *folder) origin(file, text string) (ref model.Ref, on string) {
-	path, ownValues := "manifests", "" // those of a chart that the application gives
+	// ownValues are the values of a chart from the application.
+	path, ownValues := "manifests", ""
 	if h := f.a.Manifests.Helm; h != nil && h.Values != nil {
 		ownValues = h.Values.String()
 	}
@@ -165,7 +166,8 @@ func (f *folder) origin(file, text string) (ref model.Ref, on string) {
 	return f.a.Ref.At(path), path
 }
 
-// holder returns the path of the first value that holds a text; "" for any text.
+// holder returns the path of the first value that contains a text. It returns "" for an
+// empty text.
 func holder(v model.Value, text string) string {
 	if text == "" {
 		return ""
@@ -178,7 +180,7 @@ func holder(v model.Value, text string) string {
 	return ""
 }
 
-// checkDefinition reports what Zarf would replace in zarf.yaml itself.
+// checkDefinition reports text in zarf.yaml itself that Zarf would replace.
 func checkDefinition(ct *backends.ClusterType, file backends.File) []diag.Diagnostic {
 	found := marker.Find(file.Data)
 	if found == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/zarftest"
 )
 
-// FuzzObjects packages any two objects, rendered and by reference. Zarf takes
-// whatever is not refused.
+// FuzzObjects packages any two objects, rendered and by reference. Zarf must accept every
+// package that kalypso accepts.
 func FuzzObjects(f *testing.F) {
 	f.Add(widgets, widget, true)
 	f.Add(deployment("app", "nginx"), `{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "a"}, "spec": {"url": "https://git.example.test/a", "ref": {"tag": "v1"}}}`, false)

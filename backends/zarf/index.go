@@ -67,7 +67,8 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 	for _, f := range folders {
 		out = append(out, all[f.DeploymentTarget])
 		for _, target := range f.DependsOn {
-			// It may be left out where this one is deployed, unless it is required there.
+			// A user may leave the other component out, unless it is required for the same
+			// clusters.
 			c, ok := all[target]
 			theirs, _ := json.Marshal(all[f.DeploymentTarget].Only) // of strings
 			own, _ := json.Marshal(c.Only)
@@ -141,7 +142,7 @@ func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Fo
 	return out, nil
 }
 
-// Entries names the folder whose package is for the site, in the form of that folder's list.
+// Entries returns a list with the folder whose package is for the site.
 func (zarf) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
 	files := []backends.File{delivery.Entry(ct)}
 	return func(*model.Cluster) []backends.File { return files }, nil

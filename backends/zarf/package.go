@@ -62,7 +62,7 @@ type chart struct {
 	ValuesFiles []string `yaml:"valuesFiles,omitempty" json:"valuesFiles,omitempty"`
 }
 
-// manifest is a release of plain objects. Those that have no namespace get this one.
+// manifest is a release of plain objects. Objects without a namespace get this one.
 type manifest struct {
 	Name           string   `yaml:"name" json:"name"`
 	Namespace      string   `yaml:"namespace" json:"namespace"`

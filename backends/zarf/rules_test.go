@@ -142,7 +142,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A restriction to nothing restricts nothing.
+// An empty restriction has no effect.
 func TestOnly(t *testing.T) {
 	for _, only := range []string{`{}`, `{"cluster": {}}`} {
 		p := bt.Platform{Options: `{"architecture": "amd64", "required": true, "only": ` + only + `}`,
@@ -200,8 +200,8 @@ func TestIndexRefusals(t *testing.T) {
 	}
 }
 
-// Waves may be out of date where folders are kept: what depends on another still
-// comes after it.
+// The waves of kept folders may be out of date. A folder must still come after its
+// dependencies.
 func TestOrderOfDependencies(t *testing.T) {
 	folder := func(name string, wave int, dependsOn ...string) backends.Folder {
 		return backends.Folder{DeploymentTarget: name, Backend: "zarf", Wave: wave, DependsOn: dependsOn,

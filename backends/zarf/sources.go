@@ -28,7 +28,7 @@ type sources struct {
 
 type problem struct{ what, hint string }
 
-// sourcesOf collects the sources of objects, and of those in lists.
+// sourcesOf collects the sources of objects, including the items of lists.
 func sourcesOf(objects []model.Value) *sources {
 	s := &sources{charts: map[string]string{}}
 	objects = itemsOf(objects)
@@ -153,7 +153,7 @@ func (s *sources) artifact(of, name string) {
 	s.artifacts = append(s.artifacts, image)
 }
 
-// helmRepository remembers a registry of charts, which HelmReleases name.
+// helmRepository records a registry of charts, for the HelmReleases that name it.
 func (s *sources) helmRepository(o model.Value) {
 	url := kubernetes.Text(o, "spec", "url")
 	if !strings.HasPrefix(url, "oci://") {
@@ -164,7 +164,7 @@ func (s *sources) helmRepository(o model.Value) {
 	s.charts[repository] = strings.TrimRight(url, "/")
 }
 
-// helmRelease adds the chart that a HelmRelease takes from a registry.
+// helmRelease adds the chart that a HelmRelease fetches from a registry.
 func (s *sources) helmRelease(o model.Value) {
 	spec, ok := kubernetes.Lookup(o, "spec", "chart", "spec")
 	if !ok || kubernetes.Text(spec, "sourceRef", "kind") != "HelmRepository" {
@@ -293,7 +293,7 @@ func (f *folder) furtherImages() []kubernetes.Image {
 	return out
 }
 
-// unpinned warns of images without a digest, which are given at ref.
+// unpinned warns about images without a digest. ref is the place of the images.
 func (f *folder) unpinned(images []kubernetes.Image, ref model.Ref) {
 	var names []string
 	for _, image := range images {
@@ -307,8 +307,8 @@ func (f *folder) unpinned(images []kubernetes.Image, ref model.Ref) {
 	}
 }
 
-// deployed returns the objects that the component brings to the cluster, except
-// a chart's tests, which nothing runs.
+// deployed returns the objects that the component creates on the cluster, except a chart's
+// tests, which do not run.
 func (f *folder) deployed() []model.Value {
 	var out []model.Value
 	if f.a.Projection != nil && f.a.Manifests.Package == nil {

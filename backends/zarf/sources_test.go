@@ -14,7 +14,8 @@ import (
 // component has the fields of a shared component that the tests check.
 type component struct{ Images, Repos []string }
 
-// TestSources lists what the agents of Flux and Argo CD pull at the site.
+// TestSources checks the list of sources that the agents of Flux and Argo CD pull at the
+// site.
 func TestSources(t *testing.T) {
 	flux := func(kind, spec string) string {
 		version := "source.toolkit.fluxcd.io/v1"

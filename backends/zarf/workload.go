@@ -77,7 +77,7 @@ func (f *folder) rendered() {
 	f.objects = append(f.objects, objects...)
 }
 
-// overlay adds a Kustomize overlay, which Zarf builds when it makes the package.
+// overlay adds a Kustomize overlay, which Zarf builds when it creates the package.
 func (f *folder) overlay(k *model.Kustomize) {
 	for _, change := range []struct {
 		field string
@@ -98,7 +98,7 @@ func (f *folder) overlay(k *model.Kustomize) {
 	f.kustomization(k.Git, k.Path, "kustomize.git")
 }
 
-// render is the way out where Zarf cannot fetch the manifests.
+// render is the hint for manifests that Zarf cannot fetch.
 const render = "render it: set render: true on the deployment target"
 
 func (f *folder) refuse(field, message, hint string) {
@@ -142,8 +142,8 @@ func (f *folder) kustomization(g *model.Git, at, field string) {
 	})
 }
 
-// kustomizeURL returns a repository's URL as Zarf and Kustomize both take it for
-// one: git@host:path is a path to Zarf.
+// kustomizeURL returns a repository's URL in a form that both Zarf and Kustomize accept.
+// Zarf reads git@host:path as a path.
 func kustomizeURL(repo string) (string, bool) {
 	scheme, rest, ok := strings.Cut(repo, "://")
 	if !ok {

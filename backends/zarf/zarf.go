@@ -77,7 +77,7 @@ func (zarf) Traits() backends.Traits {
 	return backends.Traits{}
 }
 
-// Reconciled says that nothing in a cluster tells.
+// Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (zarf) Reconciled(string, string, backends.Folder) backends.Reconciled {
 	return backends.Reconciled{}
 }
@@ -101,12 +101,12 @@ func (zarf) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 			"render it: set render: true on the deployment target")...)
 	}
 	f.checkFiles()
-	// kustomization.yaml shows what the folder itself brings to a cluster. Zarf does not read it.
+	// kustomization.yaml lists the objects of the folder itself. Zarf does not read it.
 	f.files = append(f.files, kubernetes.Kustomization(f.listed))
 	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects}, f.component, f.ds)
 }
 
-// Central returns nothing: every site has its own copy of the package.
+// Central returns nil, because every site has its own copy of the package.
 func (zarf) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // Accounts reports that the accounts are not known.
@@ -114,8 +114,8 @@ func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "a package is applied by whoever runs zarf package deploy, in their own name"}
 }
 
-// Bootstrap returns a diagnostic that says what to do instead: there is nothing
-// that a cluster could pull.
+// Bootstrap returns a diagnostic about the alternative, because a cluster has nothing to
+// pull.
 func (zarf) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
 	return nil, []diag.Diagnostic{diag.New(diag.NoBootstrap,
 		"a cluster of type "+ct.Name+" pulls nothing: it gets a package of Zarf").
@@ -134,7 +134,8 @@ type options struct {
 	Images       []string
 }
 
-// optionsOf returns the reconciler's fields, which Zarf can follow together.
+// optionsOf returns the reconciler's fields. It reports fields that Zarf does not allow
+// together.
 func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	var o options
 	if ds := s.Fields(&o); diag.Errors(ds) {
@@ -174,12 +175,12 @@ type folder struct {
 	ds        []diag.Diagnostic
 }
 
-// in returns the path of one of the folder's files in zarf.yaml.
+// in returns the path of one of the folder's files, as zarf.yaml refers to it.
 func (f *folder) in(name string) string { return path.Join(f.a.DeploymentTarget, name) }
 
 func (f *folder) report(ds ...diag.Diagnostic) { f.ds = append(f.ds, ds...) }
 
-// add adds files that hold objects.
+// add adds files with objects.
 func (f *folder) add(files []backends.File, objects []backends.Object) {
 	for _, file := range files {
 		f.listed = append(f.listed, file.Path)
@@ -230,7 +231,8 @@ const workspaceTemplate = `{{ .Files.Get "` + kubernetes.NamespaceFile + `" }}
 // workspaceChart makes a chart of the folder, for the workspace: Zarf installs
 // charts before manifests, and in their order.
 func (f *folder) workspaceChart() {
-	const version = "1.0.0" // a chart needs one; Zarf's package tells releases apart
+	// A chart needs a version. The version of Zarf's package distinguishes releases.
+	const version = "1.0.0"
 	f.files = append(f.files,
 		backends.File{Path: chartFile, Data: yaml.Must(struct {
 			APIVersion  string `yaml:"apiVersion"`
@@ -244,7 +246,7 @@ func (f *folder) workspaceChart() {
 	)
 	f.component.Charts = []chart{{
 		Name: workspaceName, LocalPath: f.a.DeploymentTarget, Version: version, Namespace: f.a.Namespace,
-		// It differs from the workload's release, whatever that is called.
+		// The name differs from the name of the workload's release.
 		ReleaseName: model.ShortName(delivery.ReleaseName(f.a, f.a.Manifests.Helm)+"-"+workspaceName, model.MaxHelmRelease),
 	}}
 }

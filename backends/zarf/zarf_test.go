@@ -44,8 +44,8 @@ const (
 // pinned is an image with a digest.
 var pinned = "registry.example.test/app:1.2.3@" + digest
 
-// projected returns a projection of objects, each after the hooks it is for and a
-// space where it is a hook.
+// projected returns a projection of objects. If an object is a hook, its hooks and a space
+// come before it.
 func projected(t testing.TB, revision string, objects ...string) *model.Projection {
 	t.Helper()
 	p := &model.Projection{Revision: revision}
@@ -60,7 +60,7 @@ func projected(t testing.TB, revision string, objects ...string) *model.Projecti
 	return p
 }
 
-// targets are all kinds of manifests that a package can hold.
+// targets returns targets with all kinds of manifests that a package can contain.
 func targets(t testing.TB) map[string]bt.Target {
 	values := bt.Value(t, `{"replicas": 2, "text": "{{ .Values.x }}", "global": {"zone": "no", "port": "8080"}}`)
 	script := "#!/bin/sh\nexec agent\n"

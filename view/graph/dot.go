@@ -64,7 +64,8 @@ func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(terminal.Printable(text)) + `"`
 }
 
-// shownLines returns lines of text as a string of DOT that is shown, in which entities of HTML count.
+// shownLines returns lines of text as a DOT string for display, in which HTML entities have
+// a meaning.
 func shownLines(lines ...string) string {
 	var out []string
 	for _, line := range lines {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// foldable are nodes that one node may stand for: those of a kind, in one group or anywhere.
+// foldable are nodes of one kind, in one group or anywhere, that one node may replace.
 type foldable struct {
 	group, kind string
 	nodes       []*Node
-	whole       *Group // the group, where these are all of its nodes
+	whole       *Group // the group, if these are all of its nodes
 }
 
 // Fold replaces nodes by one node with their number, until the graph has at most the given
@@ -85,7 +85,7 @@ func (g *Graph) foldables(anywhere bool) []foldable {
 	return out
 }
 
-// fold returns the node that stands for the others.
+// fold returns the node that replaces the nodes.
 func (f *foldable) fold() Node {
 	out := Node{ID: "folded/" + f.group + "/" + f.kind, Kind: f.kind}
 	if !slices.ContainsFunc(f.nodes, func(n *Node) bool { return n.Group != f.nodes[0].Group }) {

@@ -1,6 +1,6 @@
-// Package graph draws graphs: as SVG, which it lays out itself, and as the texts that
-// Graphviz and Mermaid read. A graph is plain data, and may come from anywhere; whatever its
-// texts are, they are shown as texts. The same graph gives the same bytes.
+// Package graph draws graphs: as SVG with its own layout, and as the input of Graphviz and
+// Mermaid. A graph is plain data, and may come from anywhere. Its texts are always shown as
+// texts, whatever they contain. The same graph gives the same bytes.
 package graph
 
 import (
@@ -42,11 +42,11 @@ type Node struct {
 	// Detail are lines of text below the label.
 	Detail      []string `json:"detail,omitempty"`
 	Highlighted bool     `json:"highlighted,omitempty"`
-	// Count is how many nodes it stands for, where it was folded; else 0.
+	// Count is the number of nodes that it replaces if it was folded, or 0.
 	Count int `json:"count,omitempty"`
 }
 
-// Edge leads from one node to another.
+// Edge is an edge from one node to another.
 type Edge struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
@@ -54,7 +54,7 @@ type Edge struct {
 	// Kind is the kind in the legend, and decides the look of the edge.
 	Kind        string `json:"kind"`
 	Highlighted bool   `json:"highlighted,omitempty"`
-	// Count is how many edges it stands for, where nodes were folded; else 0.
+	// Count is the number of edges that it replaces if nodes were folded, or 0.
 	Count int `json:"count,omitempty"`
 }
 
@@ -123,7 +123,7 @@ func newLooks(found map[string]bool, known map[string]int) looks {
 	return l
 }
 
-// text returns the label of an edge with the number of edges that it stands for.
+// text returns the label of an edge with the number of edges that it replaces.
 func (e Edge) text() string {
 	if e.Count > 1 {
 		return strings.TrimSpace(fmt.Sprintf("%s ×%d", e.Label, e.Count))

@@ -52,7 +52,7 @@ var hostileTexts = []string{
 	strings.Repeat("x", 10_000), "", "🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️🏴‍☠️",
 }
 
-// hostile returns a graph in which everything has such texts.
+// hostile returns a graph with such texts in all places.
 func hostile() *Graph {
 	g := &Graph{Title: strings.Join(hostileTexts[:5], " ")}
 	for i, text := range hostileTexts {
@@ -217,7 +217,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// For a page, it has no style in it, which a strict policy would refuse.
+// A picture for a page has no style in it, because a strict policy would refuse it.
 func TestPictureForAPage(t *testing.T) {
 	var picture bytes.Buffer
 	if err := SVG(&picture, fleet(50), false); err != nil {
@@ -258,7 +258,7 @@ func TestDOT(t *testing.T) {
 			if err := DOT(&out, g); err != nil {
 				t.Fatal(err)
 			}
-			text := strings.ReplaceAll(out.String(), "\ufffd", "?") // which this parser does not take for a character
+			text := strings.ReplaceAll(out.String(), "\ufffd", "?") // which is not a character for this parser
 			read, err := gographviz.Read([]byte(text))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out.String())

@@ -48,18 +48,18 @@ type unit struct {
 // ends are the nodes that an edge is between.
 type ends struct{ from, to int }
 
-// layout is where everything is. Edges go from left to right: a node is to the right of all
-// those with an edge to it, except edges that close a circle.
+// layout has the positions of all parts. Edges go from left to right: a node is to the right
+// of all nodes with an edge to it, except for edges that close a circle.
 type layout struct {
 	nodes   []box // by number
-	groups  []box // by number; zero for those without nodes
+	groups  []box // by number; zero for groups without nodes
 	width   int
 	height  int
 	lanes   map[ends][]*unit // by the units that the lines are between
 	unitOf  []int            // by node
 	units   []*unit
 	columns [][]*unit
-	before  [][]int // by node, those with an edge to it
+	before  [][]int // by node, the nodes with an edge to it
 	after   [][]int
 }
 
@@ -208,7 +208,7 @@ func (l *layout) arrange(edges []ends, ranks []int) {
 	l.columns = slices.DeleteFunc(l.columns, func(c []*unit) bool { return len(c) == 0 })
 }
 
-// size gives units, and the nodes in them, their sizes, and columns their places.
+// size sets the sizes of units and of their nodes, and the places of columns.
 func (l *layout) size() {
 	x := 0
 	for _, column := range l.columns {
@@ -233,7 +233,7 @@ func (l *layout) size() {
 	l.width = max(x-columnGap, 0)
 }
 
-// sizeUnit gives a unit the size that its nodes need.
+// sizeUnit sets the size of a unit for its nodes.
 func (l *layout) sizeUnit(u *unit) {
 	if len(u.columns) == 0 {
 		return // a lane
@@ -269,7 +269,8 @@ func (l *layout) rowHeight(row []int) (height int) {
 	return height
 }
 
-// widen gives a unit, and the last of its nodes beside each other, the width of its column.
+// widen sets the width of a unit, and of its last nodes beside each other, to the width of
+// its column.
 func (l *layout) widen(u *unit, width int) {
 	if len(u.columns) > 0 {
 		last := u.columns[len(u.columns)-1]
@@ -312,7 +313,7 @@ func (l *layout) order() {
 	l.stack()
 }
 
-// sortBy sorts by numbers, and leaves those with equal ones as they are.
+// sortBy sorts by numbers. Elements with equal numbers keep their order.
 func sortBy[T any](all []T, of func(T) float64) {
 	type keyed struct {
 		item T

@@ -1,6 +1,7 @@
 package graph
 
-// An end of a line is a node or, where the line stands for an edge of each of its nodes, a group.
+// An end of a line is a node. If the line replaces an edge of each node of a group, it is
+// the group.
 type end struct {
 	group  bool
 	number int
@@ -13,8 +14,9 @@ type line struct {
 	highlighted bool
 }
 
-// lines returns the lines of a graph, those that are highlighted last. If a node has the same edges
-// with all nodes of a group, one line ends at the group. A highlighted edge has its own line too.
+// lines returns the lines of a graph, the highlighted ones last. If a node has the same
+// edges with all nodes of a group, one line ends at the group. A highlighted edge has its
+// own line too.
 func lines(g *Graph, edges []ends) (out []line, bundled bool) {
 	var own []line
 	groups := numbers(g.Groups, func(of Group) string { return of.ID })
@@ -26,7 +28,7 @@ func lines(g *Graph, edges []ends) (out []line, bundled bool) {
 			sizes[of]++
 		}
 	}
-	counted := map[line]string{} // labels with counts, which are left out of lines at groups
+	counted := map[line]string{} // labels with counts, which lines at groups do not show
 	for i, e := range g.Edges {
 		l := line{end{number: edges[i].from}, end{number: edges[i].to}, e.Kind, e.Label, false}
 		out = append(out, l)

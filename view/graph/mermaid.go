@@ -59,8 +59,8 @@ func Mermaid(w io.Writer, g *Graph) error {
 	return err
 }
 
-// entities returns lines of text as a string of Mermaid, in which what could be HTML, Markdown
-// or the string's end is an entity.
+// entities returns lines of text as a Mermaid string. Characters that could be HTML,
+// Markdown or the string's end are entities.
 func entities(lines ...string) string {
 	var out strings.Builder
 	out.WriteByte('"')

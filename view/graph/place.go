@@ -32,7 +32,7 @@ func gapBelow(column []*unit, i int) int {
 	return unitGap
 }
 
-// placeNodes puts the nodes of a unit where it is.
+// placeNodes sets the places of a unit's nodes, relative to the place of the unit.
 func (l *layout) placeNodes(u *unit) {
 	left, top := u.x, u.y
 	if u.group >= 0 {
@@ -52,7 +52,8 @@ func (l *layout) placeNodes(u *unit) {
 	}
 }
 
-// align moves the units of each column, in their order, to where their lines come from and go to.
+// align moves the units of each column, in their order, towards the other ends of their
+// lines.
 func (l *layout) align() {
 	for range sweeps {
 		for _, column := range l.columns {
@@ -74,8 +75,9 @@ func (l *layout) align() {
 	l.height = bottom
 }
 
-// alignColumn gives each unit the place nearest to the one that it wants, in the sense of least
-// squares, without overlaps. This is isotonic regression, by pooling adjacent violators.
+// alignColumn moves each unit as near as possible to its preferred place, in the sense of
+// least squares, without overlaps. This is isotonic regression, by pooling adjacent
+// violators.
 func (l *layout) alignColumn(column []*unit) {
 	type block struct {
 		sum   float64

@@ -44,7 +44,7 @@ type picture struct {
 	nodes       looks
 	edges       looks
 	highlighted bool // whether anything is
-	top         int  // where the graph begins
+	top         int  // the vertical position of the graph
 }
 
 // SVG writes a graph as a picture without scripts, with a legend of its kinds. A text that does
@@ -97,7 +97,7 @@ func (g *Graph) ends() []ends {
 	return out
 }
 
-// description says in words what there is in a graph.
+// description describes the contents of a graph in words.
 func (g *Graph) description() string {
 	counts := map[string]int{}
 	nodes, _ := g.looks()
@@ -132,7 +132,7 @@ func text(class string, x, y int, content string, most int) string {
 	return fmt.Sprintf(`<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, html.EscapeString(cut(content, most)))
 }
 
-// legend returns the title and the legend, and sets where the graph begins.
+// legend returns the title and the legend, and sets the position of the graph below them.
 func (p *picture) legend(width int, bundled bool) string {
 	out := text("head", 0, titleY-margin/2, p.g.Title, width/cell)
 	x, y := 0, titleY+legendRow
@@ -189,7 +189,7 @@ func (p *picture) node(i int) {
 	p.WriteString("</g>\n")
 }
 
-// end returns where an end of a line is, and its unit.
+// end returns the box of an end of a line, and its unit.
 func (p *picture) end(e end) (box, int) {
 	if !e.group {
 		return p.layout.nodes[e.number], p.layout.unitOf[e.number]
@@ -221,9 +221,9 @@ func (p *picture) lines(drawn []line) {
 	}
 }
 
-// path returns the path of a line with its arrowhead, and the middle of its longest part. It goes
-// from left to right, or, where it closes a circle, from right to left; through lanes, and
-// between the nodes of a group.
+// path returns the path of a line with its arrowhead, and the middle of its longest part. A
+// line goes from left to right, or from right to left if it closes a circle. It goes through
+// lanes, and between the nodes of a group.
 func (p *picture) path(l line) (d string, middleX, middleY int) {
 	from, fromUnit := p.end(l.from)
 	to, toUnit := p.end(l.to)
@@ -231,7 +231,7 @@ func (p *picture) path(l line) (d string, middleX, middleY int) {
 	if to.x < from.x {
 		x1, x2, direction = from.x, to.x+to.w, -1
 	}
-	var straight []box // where it goes straight on, along the middle
+	var straight []box // the parts where the line is straight, along their middle
 	if u := p.layout.units[fromUnit]; u.beside > 1 && !l.from.group && direction > 0 && x1+wrapGap < u.x+u.w {
 		straight = append(straight, box{x1 + wrapGap/2, from.y - rowGap, u.x + u.w - x1 - wrapGap/2, rowGap})
 	}

@@ -12,8 +12,8 @@ import (
 // narrow is the same whatever the locale is.
 var narrow = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// cells returns how wide text is in letters of one width. A character without a width counts
-// as one, so that not many of them are in one place.
+// cells returns the width of text in letters of one width. A character without a width
+// counts as one, so that many of them cannot be in one place.
 func cells(text string) int {
 	n := 0
 	for _, r := range text {
@@ -22,7 +22,7 @@ func cells(text string) int {
 	return n
 }
 
-// cut returns text as one line, cut where it is wider than most letters.
+// cut returns text as one line, and shortens it if it is wider than most letters.
 func cut(text string, most int) string {
 	text = terminal.Printable(text)
 	if cells(text) <= most {

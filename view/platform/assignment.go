@@ -93,7 +93,8 @@ func origin(o query.Origin) string {
 	return fmt.Sprintf("%s of %s", o.Kind, o.Name)
 }
 
-// objectsOf are the documents of a file of YAML, else the file.
+// objectsOf returns the documents of a YAML file as objects. For another file it returns the
+// file.
 func objectsOf(f backends.File) []view.Object {
 	if !strings.HasSuffix(f.Path, ".yaml") {
 		return []view.Object{{File: f.Path, Text: string(f.Data)}}

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { isolated.Main(m) }
 
-// TestSlowBrowser looks at the pages in a real browser: of the platform that init writes, which
-// has 3 assignments, and of generated ones.
+// TestSlowBrowser checks the pages in a real browser: the pages of the platform that init
+// writes, which has 3 assignments, and of generated platforms.
 func TestSlowBrowser(t *testing.T) {
 	isolated.Slow(t, "it needs Chromium, npm and a registry")
 	axe := browser.InstallAxe(t)
@@ -135,7 +135,7 @@ func readWithoutScripts(b *browser.Tab, t *testing.T, server string) {
 	b.Do(browser.Command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{}))
 }
 
-// follow waits until an open page shows what changes.
+// follow waits until an open page shows a change.
 func follow(b *browser.Tab, server string, change func()) {
 	b.Do(chromedp.Navigate(server + "/diagnostics"))
 	b.Await(`document.querySelector("header .title").innerText.includes("first")`)

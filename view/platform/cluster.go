@@ -10,7 +10,7 @@ import (
 	"github.com/kalypso-io/kalypso/view"
 )
 
-// ClusterType returns a cluster type, or a class of one.
+// ClusterType returns a cluster type, or a class of a cluster type.
 func (p *Platform) ClusterType(_ context.Context, environment, name string, page view.Page) (*view.ClusterType, error) {
 	e, err := p.readable(environment)
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Platform) ClusterType(_ context.Context, environment, name string, page
 		slices.Sort(known)
 		return nil, p.missing("cluster type", name, slices.Compact(known), environment)
 	}
-	if out.Name == "" { // a type whose clusters are all of classes
+	if out.Name == "" { // a type whose clusters all belong to classes
 		out.ClusterTypeRow = out.Classes[0]
 		out.Name, out.Selectors, out.Clusters, out.Assignments = name, nil, 0, 0
 		for _, c := range out.Classes {

@@ -75,7 +75,8 @@ func (p *Platform) Configs(_ context.Context, environment, _ string) (*view.Conf
 	return out, err
 }
 
-// Diagnostics returns the diagnostics, errors first, and consequences of one after it.
+// Diagnostics returns the diagnostics, errors first. The consequences of a diagnostic follow
+// it.
 func (p *Platform) Diagnostics(context.Context) (*view.Diagnostics, error) {
 	out := &view.Diagnostics{}
 	all, follows := diag.CausesFirst(p.build.Diagnostics)

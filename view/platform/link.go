@@ -14,9 +14,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/detect"
 )
 
-// Linker returns a function for addresses at which the forge of a remote shows a place of a
-// commit. It is nil if no forge is known. folder is the platform's, in the repository. A file
-// that differs from the commit, as asCommitted reports by its path in the folder, has no address.
+// Linker returns a function that returns the address of a place of a commit at the forge of
+// a remote. It is nil if the forge is not known. folder is the platform's folder in the
+// repository. A file that differs from the commit, as asCommitted reports by its path in the
+// folder, has no address.
 func Linker(remote string, env func(string) string, commit, folder string,
 	asCommitted func(file string) bool) func(model.Position) string {
 	kind, base, repository, err := detect.Detect(remote, env, "")
@@ -40,9 +41,9 @@ func Linker(remote string, env func(string) string, commit, folder string,
 	}
 }
 
-// AsCommitted returns a function that reports whether a file of the platform in root is as a
-// commit has it; folder is the platform's folder in the repository. It looks once at each file,
-// and may be called by several goroutines, as long as the repository is open.
+// AsCommitted returns a function that reports whether a file of the platform in root is the
+// same as in a commit. folder is the platform's folder in the repository. The function reads
+// each file once. Several goroutines may call it while the repository is open.
 func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
 	var mu sync.Mutex
 	known := map[string]bool{}

@@ -18,10 +18,10 @@ import (
 	"github.com/kalypso-io/kalypso/view/platform"
 )
 
-// update says that the pictures of the docs are to be written again.
+// update says that the test must write the pictures of the docs again.
 var update = os.Getenv("KALYPSO_UPDATE") == "1"
 
-// TestSlowPictures holds that the pictures of the docs show what pages look like.
+// TestSlowPictures checks that the pictures of the docs show the current pages.
 func TestSlowPictures(t *testing.T) {
 	isolated.Slow(t, "it needs Chromium")
 	const dir = "../../docs/pictures"

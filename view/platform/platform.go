@@ -1,4 +1,4 @@
-// Package platform gives pages what a compiled platform has.
+// Package platform provides the data of pages from a compiled platform.
 package platform
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/view/graph"
 )
 
-// listed is how many of a thing are listed where a page does not have all of them.
+// listed is the maximum number of entries if a page does not show a whole list.
 const listed = 100
 
 // Options have the settings that are not in a build.
@@ -33,7 +33,7 @@ type Options struct {
 	// revision with the platform.
 	Since   string
 	Compare func(ctx context.Context, revision string) (*compiler.Difference, error)
-	// Link returns the address at which a forge shows a place, or nil.
+	// Link returns the address at which a forge shows a place. The field may be nil.
 	Link  func(model.Position) string
 	Built time.Time
 }
@@ -67,7 +67,7 @@ type environment struct {
 // mostNodes is how many nodes a graph on a page has before groups of them are folded.
 const mostNodes = 200
 
-// drawn draws a graph of one environment once.
+// drawn returns a function that draws a graph of one environment on its first call.
 func drawn(b *compiler.Build, e *engine.Environment,
 	draw func(*compiler.Build, string) (*graph.Graph, error)) func() (*graph.Graph, error) {
 	return sync.OnceValues(func() (*graph.Graph, error) {
@@ -262,7 +262,7 @@ func pairs(of map[string]string) []view.Pair {
 	return out
 }
 
-// holds reports whether one of some texts has another in it, in any case of letters.
+// holds reports whether one of some texts contains another, ignoring case.
 func holds(part string, texts ...string) bool {
 	part = strings.ToLower(part)
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })

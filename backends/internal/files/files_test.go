@@ -152,7 +152,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// FuzzPathStaysInside: a path that is joined of any two is relative and leads nowhere else.
+// FuzzPathStaysInside checks that a join of any two paths is relative and stays inside the
+// folder.
 func FuzzPathStaysInside(f *testing.F) {
 	f.Add("a/b", "a")
 	f.Add("../x", ".git/config")

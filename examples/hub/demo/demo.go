@@ -82,8 +82,8 @@ func run(ctx context.Context, o options) (err error) {
 	return d.stay(ctx)
 }
 
-// The names that the platform has for its repositories. git's configuration says that the server
-// is on this machine.
+// The platform's URLs of its repositories. git's configuration redirects them to the server
+// on this machine.
 const (
 	server      = "https://git.example.com/"
 	platformURL = server + "chain/platform"
@@ -114,8 +114,8 @@ func output(cmd *exec.Cmd) error {
 	return nil
 }
 
-// serveGit serves the repositories, and sets the environment of all programs: they read no
-// settings of the user, and keep nothing outside of the folder.
+// serveGit serves the repositories, and sets the environment of all programs. They do not
+// read the user's settings, and write only to the folder.
 func (d *demo) serveGit() (closeServer func(), err error) {
 	handler, err := gitserver.New(d.path("server"), "demo")
 	if err != nil {

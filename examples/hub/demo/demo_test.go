@@ -120,7 +120,7 @@ func commands(lines []string) [][]string {
 		switch {
 		case strings.HasPrefix(line, "$ "):
 			out = append(out, []string{line})
-		case strings.HasPrefix(line, "# "): // said, after an empty line
+		case strings.HasPrefix(line, "# "): // printed text, after an empty line
 			if n := len(out) - 1; n >= 0 && out[n][len(out[n])-1] == "" {
 				out[n] = out[n][:len(out[n])-1]
 			}

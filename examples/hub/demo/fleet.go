@@ -91,8 +91,8 @@ func (f *fleet) problem() error {
 }
 
 const (
-	applying = 2 * time.Second // at most, until what was pulled is applied
-	every    = time.Minute     // a cluster reports, also where nothing has changed
+	applying = 2 * time.Second // the maximum time until a pulled commit is applied
+	every    = time.Minute     // between two reports of a cluster, even without changes
 )
 
 // run is the life of a cluster: it pulls a commit, applies it after a while, and reports its state,
@@ -115,7 +115,7 @@ func (f *fleet) run(ctx context.Context, c *cluster) {
 			}
 		}
 		if has == nil || len(has.objects[c.kind]) == 0 {
-			continue // the environment has nothing for it yet
+			continue // the environment has no commit for it yet
 		}
 		sent, err := sender.Send(ctx, []api.Report{c.report(has)})
 		if err := errors.Join(err, sent.Err()); err != nil && ctx.Err() == nil {
@@ -153,7 +153,8 @@ func (c *cluster) report(has *release) api.Report {
 	return r
 }
 
-// pull tells all clusters what their environment's branch has, at commits by environment.
+// pull sends the release of their environment's branch to all clusters, at commits by
+// environment.
 func (f *fleet) pull(ctx context.Context, commits map[string]string) error {
 	for environment, commit := range commits {
 		has, err := f.read(ctx, commit)

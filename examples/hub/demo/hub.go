@@ -83,7 +83,7 @@ func (p *hubProcess) stop() {
 	<-p.ended
 }
 
-// patience is how long the hub may take until it says what is waited for.
+// patience is the maximum time until the hub reports an awaited state.
 const patience = 2 * time.Minute
 
 // await waits until the hub's answer about all environments is as expected: it is asked once, and
@@ -123,8 +123,8 @@ func (d *demo) await(ctx context.Context, what string, is func(*api.Environments
 	}
 }
 
-// rollout waits until so many assignments on clusters are ok in a ring as a step says, and all
-// others have failed.
+// rollout waits until a ring has the numbers of ok and failed assignments on clusters that a
+// step expects.
 func (d *demo) rollout(ctx context.Context, s *step) error {
 	return d.await(ctx, fmt.Sprintf("%s/%s has %d ok, %d failed", s.environment, s.ring, s.ok,
 		s.failed), func(all *api.Environments) bool {
