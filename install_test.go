@@ -20,8 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// checkout are the files of a module as git has them, or would: what lies about
-// otherwise is in no version.
+// checkout returns the files of a module as git has them, or would have them. Ignored files are
+// not part of a version.
 func checkout(t *testing.T) []zip.File {
 	t.Helper()
 	names := command(t, "", "git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -77,8 +77,8 @@ func publish(t *testing.T, version module.Version) (proxy string) {
 	return proxy
 }
 
-// TestInstallable: go.mod has nothing for which `go install PACKAGE@VERSION` refuses a
-// module, and all files may be in one.
+// TestInstallable checks that go.mod does not prevent `go install PACKAGE@VERSION`, and that all
+// files are allowed in a module.
 func TestInstallable(t *testing.T) {
 	text, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -99,8 +99,8 @@ func TestSlowInstall(t *testing.T) {
 	isolated.Slow(t, "it compiles kalypso once more")
 	version := module.Version{Path: "github.com/kalypso-io/kalypso", Version: fmt.Sprintf("v0.0.1-test.%d", rand.Uint32())}
 	proxy, bin := publish(t, version), t.TempDir()
-	// The dependencies' packages are compiled already where they lie in the user's module
-	// cache. So that is used, and what it gets of kalypso is removed.
+	// The dependencies' packages are already compiled in the user's module cache. So the test uses
+	// that cache, and removes kalypso's files from it.
 	cache := strings.TrimSpace(command(t, "", "go", "env", "GOMODCACHE"))
 	t.Cleanup(func() { forget(t, cache, version) })
 	t.Setenv("GOBIN", bin)

@@ -70,7 +70,7 @@ func zipped(t *testing.T, program string) []byte {
 	return b.Bytes()
 }
 
-// says is a program that says it is a version of kalypso.
+// says returns a program that prints a version of kalypso.
 func says(version string) string {
 	return "#!/bin/sh\necho 'kalypso  " + version + "'\necho 'CUE  v1'\n"
 }
@@ -275,7 +275,7 @@ func testInstaller(t *testing.T, shell []string, busybox bool, download string) 
 	}
 }
 
-// checkInstalled checks that a folder holds one program, and nothing with "".
+// checkInstalled checks that a folder has one program, or no files if contains is "".
 func checkInstalled(t *testing.T, folder, contains string) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -320,7 +320,7 @@ func testReplaces(t *testing.T, shell []string, script, path, server string) {
 	}
 }
 
-// testStopped: somebody who stops it while it downloads finds nothing.
+// testStopped checks that a user who stops it during a download finds no files.
 func testStopped(t *testing.T, shell []string, script, path string) {
 	folder := t.TempDir()
 	asked := make(chan struct{}, 1)

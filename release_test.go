@@ -70,7 +70,7 @@ func tagged(t *testing.T, dir, tag string) {
 // .goreleaser.yaml.
 func TestSlowRelease(t *testing.T) {
 	isolated.Slow(t, "it links kalypso twice, and with KALYPSO_LONG=1 compiles it for six systems")
-	make, tag := buildProgram, "v0.98.7" // go takes no v2 of this module
+	make, tag := buildProgram, "v0.98.7" // go accepts no v2 of this module
 	if os.Getenv("KALYPSO_LONG") != "" {
 		make = goreleaser
 	}
@@ -134,7 +134,7 @@ func digest(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// checkVersion checks what a program prints as its version.
+// checkVersion checks the version that a program prints.
 func checkVersion(t *testing.T, program, tag string) {
 	t.Helper()
 	if said := command(t, t.TempDir(), program, "version"); !strings.HasPrefix(said, "kalypso  "+tag+"\n") {
@@ -167,7 +167,7 @@ func goreleaser(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// checkRelease checks what a release consists of, and installs it.
+// checkRelease checks the files of a release, and installs it.
 func checkRelease(t *testing.T, dist, tag string) {
 	sums, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
 	if err != nil {
@@ -225,8 +225,8 @@ func checkRelease(t *testing.T, dist, tag string) {
 	checkVersion(t, filepath.Join(folder, "kalypso"), tag)
 }
 
-// TestWorkflowRights: each job of this repository's workflows has the rights that its steps need, and
-// no other. No job with more than contents: read runs what others wrote.
+// TestWorkflowRights checks that each job of this repository's workflows has only the rights that
+// its steps need. No job with more rights than contents: read runs foreign code.
 func TestWorkflowRights(t *testing.T) {
 	files, err := filepath.Glob(".github/workflows/*")
 	if err != nil || len(files) < 2 {

@@ -111,8 +111,8 @@ func blocks(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRunEndsWithUnchecked: if vulnerabilities could not be looked up, the last line of .ci/run says so,
-// whether the tests pass or fail.
+// TestRunEndsWithUnchecked checks the last line of .ci/run. If vulnerabilities could not be
+// looked up, it reports that, whether the tests pass or fail.
 func TestRunEndsWithUnchecked(t *testing.T) {
 	run, err := os.ReadFile(".ci/run")
 	if err != nil {
@@ -149,7 +149,7 @@ func TestRunEndsWithUnchecked(t *testing.T) {
 	}
 }
 
-// TestWorkflows: the workflows of this repository, and those in the docs, are such.
+// TestWorkflows checks that the workflows of this repository, and of the docs, are valid.
 func TestWorkflows(t *testing.T) {
 	own, err := filepath.Glob(".github/workflows/*")
 	if err != nil {
@@ -282,7 +282,8 @@ func TestActionVersion(t *testing.T) {
 	}
 }
 
-// TestActionInstalls: what it installs is in PATH, and what the cache had is not downloaded.
+// TestActionInstalls checks that the installed program is in PATH, and that a cached program is
+// not downloaded.
 func TestActionInstalls(t *testing.T) {
 	server := mirror(t)
 	root, err := filepath.Abs(".")
@@ -321,7 +322,7 @@ type component struct {
 	}
 }
 
-// input is where the component has an input.
+// input matches an input in the component.
 var input = regexp.MustCompile(`\$\[\[ inputs\.(\w+) \]\]`)
 
 // readComponent reads the component with inputs.
@@ -356,8 +357,8 @@ func readComponent(t *testing.T, with map[string]string) (c component) {
 	return c
 }
 
-// TestComponent: the docs include the component, with inputs that it has, and what it
-// runs in a job installs kalypso.
+// TestComponent checks that the docs include the component with existing inputs, and that its
+// script installs kalypso in a job.
 func TestComponent(t *testing.T) {
 	c := readComponent(t, map[string]string{"version": "v0.1.0"})
 	n := 0
@@ -409,8 +410,8 @@ func TestComponent(t *testing.T) {
 	}
 }
 
-// TestInstallPage runs what the docs say about install.sh, with a server of this machine in
-// place of GitHub.
+// TestInstallPage runs the commands about install.sh in the docs, with a server of this machine
+// in place of GitHub.
 func TestInstallPage(t *testing.T) {
 	server := mirror(t)
 	n := 0

@@ -1,5 +1,5 @@
-// Package address takes addresses of sources apart: URLs, and user@host:path as ssh writes
-// it. The parts, and not the text, decide what belongs to a host, or to a folder of it.
+// Package address parses addresses of sources: URLs, and user@host:path in the form of ssh. The
+// parts, and not the text, decide whether an address belongs to a host, or to a folder of it.
 package address
 
 import (
@@ -13,11 +13,11 @@ type Address struct {
 	// Authority is the host with its port, as they are written.
 	Authority string
 	Host      string // in lower case, with brackets for IPv6; "" without a host, as of files
-	Port      string // of the scheme where none is written
-	// Usual is the port that need not be named; "" if it must be, since what goes over
-	// http is for all to read.
+	Port      string // of the scheme if the address has none
+	// Usual is the port that may be omitted. It is "" if a port is required, because everybody can
+	// read traffic over http.
 	Usual string
-	// Path are its parts; none where it Climbs.
+	// Path are its parts; empty if it Climbs.
 	Path []string
 	// Climbs is true if a part of the path leads up, or has a slash. Servers interpret such paths
 	// differently.

@@ -25,8 +25,8 @@ func (r Reach) Or(other Reach) Reach {
 	return r
 }
 
-// Check returns a *LocalError where a connection to a server, HOST:PORT, at an IP address is
-// not within the reach.
+// Check returns a *LocalError if a connection to a server, HOST:PORT, at an IP address is not
+// within the reach.
 func (r Reach) Check(server string, ip netip.Addr) error {
 	if !r.Remote || strings.EqualFold(server, r.But) || !isLocal(ip) {
 		return nil
@@ -45,7 +45,7 @@ func (r Reach) CheckName(server string) error {
 
 // A LocalError is that a server is on this machine or its own link, and must not be.
 type LocalError struct {
-	IP netip.Addr // invalid where its name tells
+	IP netip.Addr // invalid if the error is about the name
 }
 
 func (e *LocalError) Error() string {
@@ -70,8 +70,8 @@ func IsLocal(host string) bool {
 	return isNumber(name[strings.LastIndex(name, ".")+1:])
 }
 
-// metadata are the services of clouds that give a machine its credentials, where those are at
-// addresses that are not link-local: AWS and Google Cloud by IPv6, Alibaba Cloud, Azure.
+// metadata are the addresses of cloud services that give a machine its credentials, except
+// link-local ones: AWS and Google Cloud by IPv6, Alibaba Cloud, Azure.
 var metadata = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:ec2::254"):   true,
 	netip.MustParseAddr("fd20:ce::254"):    true,

@@ -15,8 +15,8 @@ import (
 // stateEnv is the variable with which the program begins again: its state.
 const stateEnv = "KALYPSO_INTERNAL_AGAIN"
 
-// Begin is for the beginning of a program that may call With. It decodes the state into a
-// pointer, where the program has begun again.
+// Begin must be called at the beginning of a program that may call With. If the program has
+// started again, Begin decodes the state into a pointer.
 func Begin(state any) error {
 	if err := makeReplaceable(); err != nil {
 		return fmt.Errorf("begin in a process of its own: %w", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// askEnv is the variable with the file in which a process below another one asks to be begun
-// again. It holds what is to be in stateEnv.
+// askEnv is the variable with the file in which a child process requests to be started again. The
+// file has the value for stateEnv.
 const askEnv = "KALYPSO_INTERNAL_ASK"
 
 // Below runs this program in a child process, which begins with a state, and returns its output.
@@ -39,8 +39,8 @@ func Below(ctx context.Context, state any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// runBelow runs a program in a process below this one, again for as long as it asks for that,
-// and returns how it ends.
+// runBelow runs a program in a child process. It runs the program again as long as it requests
+// that, and returns its exit code.
 func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (code int, err error) {
 	dir, remove, err := scratch.Dir("again")
 	if err != nil {
@@ -66,8 +66,8 @@ func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (c
 	}
 }
 
-// askAgain asks the process above this one to begin it again, with the value of stateEnv among
-// some variables. It reports whether it could.
+// askAgain requests that the parent process starts this one again, with the value of stateEnv in
+// variables. It reports whether it could.
 func askAgain(variables []string) bool {
 	for _, v := range variables {
 		if state, is := strings.CutPrefix(v, stateEnv+"="); is && os.Getenv(askEnv) != "" {

@@ -2,8 +2,8 @@ package again
 
 import "time"
 
-// Limit is a bound on what this process has taken, and the state with which it begins again
-// beyond that.
+// Limit is a limit for the memory or the CPU time of this process, and the state with which it
+// starts again beyond that.
 type Limit struct {
 	Memory int64         // of resident memory, in bytes; 0 for any
 	CPU    time.Duration // since its beginning, of all processors together; 0 for any

@@ -69,7 +69,7 @@ var guard struct {
 	pause syscall.Timespec
 }
 
-// orders are the limits, and what replaces the process beyond each.
+// orders are the limits, and for each of them the program that replaces the process beyond it.
 type orders struct {
 	n  int
 	of [2]order
@@ -125,9 +125,9 @@ func entersyscallblock()
 //go:linkname exitsyscall runtime.exitsyscall
 func exitsyscall()
 
-// watch measures the process until there are no orders. Between the calls of the runtime
-// nothing may grow the stack or allocate; so it calls only functions that do not split the
-// stack, and has its memory in guard.
+// watch measures the process until there are no orders. Between the calls of the runtime nothing
+// may grow the stack or allocate. So it calls only functions that do not split the stack, and has
+// its memory in guard.
 //
 //go:nosplit
 //go:norace
@@ -146,7 +146,8 @@ func watch() {
 		for i := 0; i < now.n && i < len(now.of); i++ {
 			o := &now.of[i]
 			if o.pages > 0 && pages > o.pages || o.cpu > 0 && cpu > o.cpu {
-				// It returns only where it fails, such as for too many processes at the moment.
+				// It only returns if it fails, for example because there are too many processes at
+				// the moment.
 				syscall.RawSyscall6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(o.path)),
 					uintptr(unsafe.Pointer(unsafe.SliceData(o.argv))),
 					uintptr(unsafe.Pointer(unsafe.SliceData(o.envv))), 0, 0, 0)

@@ -2,5 +2,5 @@
 
 package again
 
-// Guard does nothing on this system: here the program itself is to notice what it has taken.
+// Guard does nothing on this system. The program itself has to check its limits.
 func Guard(...Limit) error { return nil }

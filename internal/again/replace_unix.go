@@ -4,7 +4,7 @@ package again
 
 import "syscall"
 
-// makeReplaceable does nothing: any process can be replaced.
+// makeReplaceable does nothing, because any process can be replaced.
 func makeReplaceable() error { return nil }
 
 // replaceProcess makes this process run a program from its beginning. It returns only with

@@ -34,10 +34,10 @@ type Server struct {
 	root    rest.Interface // for requests that are not lists
 }
 
-// Open returns the servers of contexts of a kubeconfig, in their order; none for the current
-// one. It makes no request. Exec plugins of the file are run when there is one, because it is
-// the user's own; they cannot prompt. The error is for an invalid file, or lists its contexts
-// where one is missing.
+// Open returns the servers of contexts of a kubeconfig, in their order. Without contexts it
+// returns the server of the current context. It makes no request. A request runs the exec plugins
+// of the file, because it is the user's own; they cannot prompt. Open returns an error if the
+// file is invalid, or if a context is missing. The error then lists the contexts.
 func Open(kubeconfig string, contexts []string) ([]*Server, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -104,8 +104,8 @@ func serverOf(name string, c *rest.Config) (*Server, error) {
 	return s, err
 }
 
-// Lacks reports whether a server says that it does not have a version of an API group. Also who
-// may not list its resources may ask.
+// Lacks reports whether a server does not have a version of an API group. Users who may not list
+// its resources may call it, too.
 func (s *Server) Lacks(ctx context.Context, of schema.GroupVersion) bool {
 	return apierrors.IsNotFound(s.root.Get().AbsPath("/apis", of.Group, of.Version).Do(ctx).Error())
 }

@@ -1,11 +1,10 @@
-// Package archive reads source trees that others have made: the archive of a chart, the
-// layer of an OCI artifact, the commit of a git repository. The input is bytes that
-// nobody has checked. The output is a [Tree] of files in memory, with paths below its
-// root and a bounded size, or an error that names the entry. [Pack] writes a tree as
-// the one archive that stands for it.
+// Package archive reads source trees that others have made: the archive of a chart, the layer of
+// an OCI artifact, the commit of a git repository. The input is unchecked bytes. The output is a
+// [Tree] of files in memory, with paths below its root and a bounded size, or an error that names
+// the entry. [Pack] writes a tree as its only possible archive.
 //
-// The package writes nothing to disk and reads only its arguments. All of it is safe
-// for concurrent use, as long as nobody changes a tree.
+// The package writes nothing to disk and reads only its arguments. All of it is safe for
+// concurrent use, as long as nobody changes a tree.
 package archive
 
 import (
@@ -21,8 +20,8 @@ type File struct {
 	Executable bool
 }
 
-// Tree is a folder of files. Paths are relative to it, with slashes, and none is a
-// folder of another. A folder without files does not exist.
+// Tree is a folder of files. Paths are relative to it, with slashes, and no path is a folder of
+// another. A folder without files does not exist.
 type Tree struct {
 	Files map[string]File
 	// Refused are the paths whose content is not to be had, with a reason each that
@@ -50,8 +49,8 @@ type Limits struct {
 	Depth   int   // the elements of a path
 }
 
-// DefaultLimits are far above what charts, overlays and playbooks are, and fit the
-// memory of a laptop.
+// DefaultLimits are far above the sizes of charts, overlays and playbooks, and fit the memory of
+// a laptop.
 var DefaultLimits = Limits{
 	Entries: 100_000,
 	Total:   256 << 20,
@@ -60,7 +59,7 @@ var DefaultLimits = Limits{
 	Depth:   64,
 }
 
-// TooLarge is why the content of a file beyond DefaultLimits is refused.
+// TooLarge is the reason for refusing the content of a file beyond DefaultLimits.
 var TooLarge = fmt.Sprintf("is larger than %d MiB", DefaultLimits.File>>20)
 
 // WayOut is a hint for a file that is refused for a reason, which is otherwise
@@ -72,7 +71,7 @@ func WayOut(reason, otherwise string) string {
 	return otherwise
 }
 
-// An EntryError says why an entry makes an archive one that is not to be read.
+// An EntryError is the reason why an entry makes an archive unreadable.
 type EntryError struct {
 	Entry   string // its path, as the archive has it
 	Problem string // follows the path in a sentence
@@ -80,9 +79,9 @@ type EntryError struct {
 
 func (e *EntryError) Error() string { return fmt.Sprintf("%q %s", e.Entry, e.Problem) }
 
-// A LimitError says which limit an archive exceeds.
+// A LimitError names the limit that an archive exceeds.
 type LimitError struct {
-	Entry string // where it was exceeded; "" if no entry is to blame
+	Entry string // the entry that exceeds it; "" if no single entry does
 	Most  string // the bound, such as "at most 100000 entries"
 }
 
@@ -93,7 +92,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%q is too much: %s are read", e.Entry, e.Most)
 }
 
-// A FormatError says that bytes are not archive, or are damaged.
+// A FormatError is the error for bytes that are not an archive, or are damaged.
 type FormatError struct {
 	Entry string // the last entry that was read, or ""
 	Err   error
@@ -151,8 +150,8 @@ func (t *Tree) File(name string) (File, error) {
 	return File{}, t.absent(clean, "file")
 }
 
-// absent says why something does not exist: it or a folder around it is refused, or it
-// never was.
+// absent returns the reason why something does not exist: it or a folder around it is refused, or
+// it never existed.
 func (t *Tree) absent(name, what string) error {
 	for at := name; at != "." && at != "/"; at = path.Dir(at) {
 		if reason, ok := t.Refused[at]; ok {

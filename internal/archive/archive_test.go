@@ -271,8 +271,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Pack is part of the format of kalypso.lock: where its bytes change, no lock of
-// before is true any more.
+// Pack is part of the format of kalypso.lock. If its bytes change, earlier locks become wrong.
 func TestPackIsStable(t *testing.T) {
 	tree := &Tree{
 		Files:   map[string]File{"b/c": {Data: []byte("text\n")}, "a": {Executable: true}, strings.Repeat("long/", 40) + "ü": {Data: []byte("x")}},

@@ -13,9 +13,9 @@ type Entry struct {
 	Path       string
 	Data       []byte
 	Executable bool
-	// Link is where a symbolic link leads, from the folder that it is in.
+	// Link is the target of a symbolic link, from the link's folder.
 	Link string
-	// Refused is why the content is not to be had; see [Tree].
+	// Refused is the reason why the content is not available; see [Tree].
 	Refused string
 
 	folder bool
@@ -42,8 +42,8 @@ func (l Limits) Build(entries iter.Seq2[Entry, error]) (*Tree, error) {
 	return b.tree()
 }
 
-// node is a path of a tree that is being built: a folder where it has children,
-// else a file, a link or something refused.
+// node is a path of a tree that is being built. It is a folder if it has children, else a file, a
+// link or a refused path.
 type node struct {
 	parent   *node // nil for the root
 	children map[string]*node
@@ -52,7 +52,7 @@ type node struct {
 	refused  string
 }
 
-// link is a symbolic link, and where it leads once that is known.
+// link is a symbolic link, and its target once that is known.
 type link struct {
 	text    string
 	state   linkState
@@ -156,7 +156,7 @@ func (b *builder) node(e Entry) (*node, error) {
 	return &node{file: &File{Data: e.Data, Executable: e.Executable}}, nil
 }
 
-// folder returns the folder at a path, which it makes where it is missing.
+// folder returns the folder at a path. It makes the folder if it is missing.
 func (b *builder) folder(name string) (*node, error) {
 	dir := b.root
 	if name == "." {
@@ -171,8 +171,8 @@ func (b *builder) folder(name string) (*node, error) {
 	return dir, nil
 }
 
-// child returns the child that is a folder, which it makes where it is missing.
-// name is the path that is wanted in the end.
+// child returns the child that is a folder. It makes the folder if it is missing. name is the
+// final path, for errors.
 func (b *builder) child(dir *node, element, name string) (*node, error) {
 	child, ok := dir.children[element]
 	if !ok {

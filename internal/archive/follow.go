@@ -68,9 +68,8 @@ func (w *walk) node(n *node, at string) error {
 	return nil
 }
 
-// follow returns the final target of a link, which is not a link, or the reason why it
-// has none. Each link is followed once, so that the costs of links to links are
-// linear.
+// follow returns the final target of a link, which is not a link, or the reason why there is no
+// target. It follows each link once, so that the costs of links to links are linear.
 func (n *node) follow() (target *node, problem string) {
 	l := n.link
 	switch l.state {

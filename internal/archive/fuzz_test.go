@@ -15,8 +15,8 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Whatever is read, what comes out is within the limits and below the root, and
-// packing it changes nothing.
+// For any input, the result is within the limits and below the root, and packing it changes
+// nothing.
 func FuzzRead(f *testing.F) {
 	limits := Limits{Entries: 40, Total: 10_000, File: 4_000, Path: 100, Depth: 5}
 	for _, headers := range [][]tar.Header{

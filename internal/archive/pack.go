@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// refusedRecord is the extended header (pax(1)) of a link that stands for a
-// refused path: why it is.
+// refusedRecord is the extended header (pax(1)) of a link in place of a refused path. It has the
+// reason.
 const refusedRecord = "KALYPSO.refused"
 
-// Pack writes the tar archive that stands for a tree: equal trees have equal bytes,
-// whoever made them and wherever. Entries are sorted by path, without folders, of owner
-// 0 and of the year 1970, with mode 0755 for executable files and 0644 for the rest. A
-// refused path is a link that leads nowhere, with the reason beside it. [Read] gives
-// the tree again.
+// Pack writes the tar archive of a tree. Equal trees have equal bytes, whoever made them and on
+// any machine. Entries are sorted by path, without folders, of owner 0 and of the year 1970, with
+// mode 0755 for executable files and 0644 for the rest. A refused path is a link to a missing
+// file, with the reason in its header. [Read] returns the tree again.
 //
-// The tree is one that Read or [Build] made. One with a path that no archive can
-// hold is a mistake of the program, and panics.
+// The tree must come from Read or [Build]. A path that no archive can contain is a mistake of the
+// program, and Pack panics.
 func Pack(t *Tree) []byte {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

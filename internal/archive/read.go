@@ -37,8 +37,8 @@ func (l Limits) Read(data []byte) (*Tree, error) {
 	return l.Build(l.entries(&bounded{Reader: stream, left: l.stream(), limits: l}))
 }
 
-// stream is the largest number of bytes of tar: the bytes of the files, and for each
-// entry its header, what precedes it for a long name, and its padding.
+// stream is the largest number of bytes of tar: the bytes of the files, and for each entry its
+// header, further headers for a long name, and its padding.
 func (l Limits) stream() int64 { return l.Total + int64(l.Entries)*(4*512+2*int64(l.Path)) + 1<<20 }
 
 // bounded ends a stream that is longer than an archive within the limits can be,
@@ -143,7 +143,7 @@ func damaged(last string, err error) error {
 // longestReason is how long the reason of a refusal is for people, in runes.
 const longestReason = 200
 
-// reason is a reason as one line that does nothing to a terminal, whoever wrote it.
+// reason returns a reason as one line without terminal control sequences.
 func reason(text string) string {
 	line := []rune(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

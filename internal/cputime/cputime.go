@@ -1,3 +1,3 @@
-// Package cputime measures what this process costs: on a busy machine what only waits for a
-// processor takes none of its time.
+// Package cputime measures the processor time of this process. On a busy machine, waiting for a
+// processor does not count.
 package cputime

@@ -67,8 +67,8 @@ func HasQuery(address string) bool {
 	return isURL && strings.Contains(rest, "?")
 }
 
-// secretParts are texts that the name of a parameter with a credential contains, and
-// secretWords those that it has as a whole word.
+// secretParts are texts that the name of a parameter with a credential contains. secretWords are
+// whole words of such a name.
 var (
 	secretParts = []string{"token", "passw", "secret", "credential", "signature", "apikey"}
 	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd", "sas", "sig"}
@@ -85,8 +85,8 @@ func isSecret(name string) bool {
 		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
 }
 
-// badPort and before match what may be before a host in a text, and parameter a part of a
-// query or a fragment.
+// badPort and before match a possible credential before a host in a text. parameter matches a
+// part of a query or a fragment.
 var (
 	badPort   = lazyregexp.New("://[^/?#\\s\"'`@]*:[0-9]*[^0-9/\\s\"'`@][^\\s\"'`@]*@")
 	before    = lazyregexp.New("([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\s\"'`]*)@")

@@ -18,8 +18,8 @@ func Secret(name, text string) bool {
 	return text != "" && (Named(name) || Looks(text))
 }
 
-// namedWords are words that make a name look like a secret's, and keyWords those before
-// "key".
+// namedWords are words that make a name look like a secret's. keyWords are words that do so
+// before "key".
 var (
 	namedWords = []string{"password", "passwd", "passphrase", "secret", "token", "credential",
 		"credentials", "apikey", "privatekey", "accesskey", "secretkey"}

@@ -6,8 +6,8 @@ import "github.com/hashicorp/golang-lru/v2/simplelru"
 // MiB).
 const mostBases = 64 << 20
 
-// baseCost is roughly what caching a base costs in addition to its content, so that many
-// small ones count.
+// baseCost is the approximate cost of caching a base in addition to its content, so that many
+// small bases count.
 const baseCost = 256
 
 // bases caches the bases of deltas, up to mostBases: without it, each of many versions of a
@@ -18,7 +18,7 @@ type bases struct {
 	cache *simplelru.LRU[place, Object] // nil until an object is added
 }
 
-// place is where an object is.
+// place is the place of an object in a pack.
 type place struct {
 	pack   *pack
 	offset int64

@@ -11,8 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// ErrNoRepository is wrapped by the errors of Open and Discover where there is no
-// repository.
+// ErrNoRepository is wrapped by the errors of Open and Discover if there is no repository.
 var ErrNoRepository = errors.New("it is not a git repository: name a bare one, or the folder " +
 	"that has .git (git init --bare makes one)")
 

@@ -24,7 +24,7 @@ var extensions = map[string][]string{
 	"noop":              nil,
 	"noop-v1":           nil,
 	"partialclone":      nil, // missing objects are reported when they are read
-	"preciousobjects":   nil, // nothing is ever removed
+	"preciousobjects":   nil, // this package never removes anything
 	"worktreeconfig":    nil,
 	"relativeworktrees": nil,
 	"objectformat":      {"sha1"},

@@ -193,7 +193,7 @@ func TestObjectsAreGits(t *testing.T) {
 	})
 }
 
-// healthy runs git's own check, which must find nothing at all.
+// healthy runs git's own check, which must report nothing.
 func healthy(t testing.TB, dir string) {
 	t.Helper()
 	if out := run(t, "", "git", "-C", dir, "fsck", "--strict", "--full", "--no-dangling", "--no-progress"); strings.Trim(out, "\n") != "" &&
@@ -255,7 +255,7 @@ func TestIndexOfLargePacks(t *testing.T) {
 	must(t, p.close())
 }
 
-// Whatever a byte of a pack is changed to, what is read is right or an error.
+// If any byte of a pack changes, a read returns the right content or an error.
 func TestDamagedPacks(t *testing.T) {
 	r, dir := repository(t)
 	w := r.NewPack()
@@ -315,7 +315,8 @@ func TestParseTree(t *testing.T) {
 	}
 }
 
-// FuzzParseTree: names of a tree are one element of a path, and encoding it changes nothing.
+// FuzzParseTree checks that names of a tree are one element of a path, and that encoding a tree
+// changes nothing.
 func FuzzParseTree(f *testing.F) {
 	f.Add(EncodeTree([]Entry{{"a", FolderMode, Hash{1}}, {"a.b", FileMode, Hash{2}}}))
 	f.Add([]byte("100644 a\x00"))

@@ -43,7 +43,7 @@ type incoming struct {
 	children []*incoming // deltas of it, by offset
 }
 
-// mostHeld bounds the bytes of the bases that are held at once.
+// mostHeld is the limit for the bytes of the bases in memory at once.
 const mostHeld = 2 << 30
 
 // ReceivePack reads a pack of at most most bytes, and computes the id of each object in it.
@@ -239,7 +239,7 @@ func (p *IncomingPack) scan(at func() int64) (err error) {
 	return nil
 }
 
-// sums verifies the checksum of the pack, and computes those of its objects.
+// sums verifies the checksum of the pack, and computes the ids of its objects.
 func (p *IncomingPack) sums(ctx context.Context) error {
 	all := sha1.New()
 	file := bufio.NewReaderSize(&stopping{ctx, io.NewSectionReader(p.writer.file, 0, p.writer.size)}, 1<<16)
@@ -262,9 +262,9 @@ func (p *IncomingPack) sums(ctx context.Context) error {
 	return nil
 }
 
-// apply computes the objects that are deltas of a base, and the deltas of those. The
-// content of the base is released before the last of them: of a chain of deltas, one object
-// is held at a time.
+// apply computes the objects that are deltas of a base, and their own deltas. It releases the
+// content of the base before the last of them. In a chain of deltas, only one object is in memory
+// at a time.
 func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, depth int) error {
 	children := append(base.children, p.waiting[base.id]...)
 	delete(p.waiting, base.id)

@@ -67,7 +67,7 @@ func TestReceivePack(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a pack, nothing of it stays.
+// For any error in a pack, no part of the pack is kept.
 func TestReceiveDamagedPack(t *testing.T) {
 	sound, _ := packed(t)
 	thin, _ := packed(t, "--thin")
@@ -96,8 +96,8 @@ func TestReceiveDamagedPack(t *testing.T) {
 	}
 }
 
-// A few bytes of differences that become more than is read, or other than they say, are found
-// out before anything is made of them.
+// If a few bytes of deltas claim a wrong size, or expand beyond the limit, ReceivePack rejects
+// them before it computes the object.
 func TestReceiveDeltaBomb(t *testing.T) {
 	compressed := func(data []byte) []byte {
 		var b bytes.Buffer
@@ -116,7 +116,7 @@ func TestReceiveDeltaBomb(t *testing.T) {
 	}
 	base := bytes.Repeat([]byte("x"), 1<<16)
 	whole := append(head(BlobKind, len(base)), compressed(base)...)
-	// delta is the base copied as often, and says that it makes a size.
+	// delta returns a delta with copies of the base, and the size that it claims to make.
 	delta := func(size uint64, copies int) []byte {
 		b := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(base))), size)
 		return append(b, bytes.Repeat([]byte{0x80}, copies)...) // all 64 KiB from the beginning

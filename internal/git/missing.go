@@ -20,7 +20,7 @@ type MissingError struct {
 	Reason Reason
 }
 
-// Reason is why an object is not in a repository.
+// Reason is the reason why an object is not in a repository.
 type Reason uint8
 
 // The reasons: damage, or a shallow or partial clone.

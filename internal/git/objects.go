@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// maxObject is the size of the largest object that is read: objects may come from anywhere.
+// maxObject is the size of the largest object that is read, because objects may come from
+// anywhere.
 const maxObject = 1 << 30
 
 // ErrTooLarge is wrapped by the error for an object of more bytes than may be read.
 var ErrTooLarge = errors.New("it is too large")
 
-// Object reads an object, and verifies its id. The error is a *MissingError where the
-// repository does not have it.
+// Object reads an object, and verifies its id. It returns a *MissingError if the repository does
+// not have the object.
 func (r *Repository) Object(id Hash) (Object, error) { return r.objectWithin(id, maxObject) }
 
 func (r *Repository) objectWithin(id Hash, most int64) (Object, error) {

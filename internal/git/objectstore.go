@@ -139,7 +139,7 @@ func (s *objectStore) list() error {
 	return errors.Join(errs...)
 }
 
-// addDir adds an object folder, and those in its info/alternates. As git does, it follows
+// addDir adds an object folder, and the folders in its info/alternates. As git does, it follows
 // them five levels deep, and ignores missing ones.
 func (s *objectStore) addDir(dir string, depth int) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() || slices.Contains(s.dirs, dir) {

@@ -49,7 +49,7 @@ func TestSearch(t *testing.T) {
 	must(t, p.close())
 }
 
-// A file is not read when it is larger than asked for, however it is stored.
+// A file is not read if it is larger than the limit, however it is stored.
 func TestBlobWithin(t *testing.T) {
 	r, dir := repository(t)
 	w := r.NewPack()
@@ -64,7 +64,7 @@ func TestBlobWithin(t *testing.T) {
 	must(t, w.Finish())
 	check := func(t *testing.T, r *Repository) {
 		t.Helper()
-		for range 2 { // the second time some are held
+		for range 2 { // the second time some are cached
 			for i, id := range ids {
 				size := int64(len(contents[i]))
 				if _, err := r.BlobWithin(id, size-1); !errors.Is(err, ErrTooLarge) {
@@ -128,7 +128,8 @@ func TestBasesAreBounded(t *testing.T) {
 	}
 }
 
-// While git repack removes one pack after the other, those that are gone hide nothing in the others.
+// While git repack removes one pack after the other, removed packs do not hide the objects of
+// others.
 func TestPacksThatAreGone(t *testing.T) {
 	r, _ := repository(t)
 	id := commit(t, r, "content")

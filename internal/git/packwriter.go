@@ -163,10 +163,10 @@ func header(kind Kind, size int) []byte {
 	return append(all, b)
 }
 
-// Finish adds the objects to the repository, on the disk: after that they can be read. The
-// index is written last, because a pack without one is ignored. As long as nothing refers
-// to the objects, `git repack` of another process would remove them: until Abort, a .keep
-// file beside the pack prevents that.
+// Finish adds the objects to the repository, on the disk. After that they can be read. It writes
+// the index last, because git ignores a pack without one. Until a ref refers to the objects, `git
+// repack` of another process would remove them. A .keep file next to the pack prevents that until
+// Abort.
 func (w *PackWriter) Finish() error {
 	if w.file == nil {
 		return nil
@@ -192,7 +192,7 @@ func (w *PackWriter) finish() error {
 	return w.place(sum)
 }
 
-// beside sets the name of the pack, and writes a file with another suffix beside it.
+// beside sets the name of the pack, and writes a file of that name with another suffix.
 func (w *PackWriter) beside(sum Hash, suffix, text string) error {
 	w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+sum.String())
 	file := w.name + suffix

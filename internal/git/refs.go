@@ -30,7 +30,7 @@ func BranchRef(branch string) (string, error) {
 // refStore reads the refs of a repository, as its opened work tree sees them.
 type refStore struct {
 	dir string // shared by all work trees
-	own string // of the opened work tree, with HEAD; dir if it has none of its own
+	own string // of the opened work tree, with HEAD; dir if it has no folder of its own
 }
 
 // Ref returns the id of a ref; the zero Hash if there is no such ref. It fails for a

@@ -68,9 +68,9 @@ func openAt(dir string) (*Repository, error) {
 	return open(own)
 }
 
-// Discover opens the repository whose work tree contains a folder: the nearest of dir and
-// its parents with a .git as Open describes it. It fails as Open does, and with an
-// ErrNoRepository if none of them has one.
+// Discover opens the repository whose work tree contains a folder: the nearest of dir and its
+// parents with a .git as Open describes it. It fails as Open does. If no folder has a .git, it
+// returns an ErrNoRepository.
 func Discover(dir string) (*Repository, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

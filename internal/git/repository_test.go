@@ -143,7 +143,7 @@ func TestSignatures(t *testing.T) {
 			if err != nil || author.String() != c.author || committer.String() != c.committer {
 				t.Errorf("author %s\ncommitter %s\n%v", author, committer, err)
 			}
-			// git says the same where it knows all of it.
+			// git prints the same if it knows all of it.
 			if c.given == (Signature{}) && c.env["GIT_AUTHOR_DATE"] != "" {
 				if got := run(t, "", "git", "-C", dir, "var", "GIT_AUTHOR_IDENT"); got != c.author {
 					t.Errorf("git says %s", got)

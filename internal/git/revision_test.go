@@ -148,7 +148,7 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// Of objects whose ids begin alike, commits are meant, and there must be one.
+// Among objects whose ids begin alike, only commits count, and there must be one.
 func TestAbbreviations(t *testing.T) {
 	r, dir := repository(t)
 	w := r.NewPack()
@@ -186,7 +186,7 @@ func TestAbbreviations(t *testing.T) {
 	}
 }
 
-// FuzzResolve checks that any revision is either an error or what git says.
+// FuzzResolve checks that any revision is either an error or has the same result as in git.
 //
 // Slow: each input is looked for in files of a repository.
 func FuzzResolve(f *testing.F) {

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// ErrLostRace is wrapped by the error of Update where the ref is not at the expected
-// commit.
+// ErrLostRace is wrapped by the error of Update if the ref is not at the expected commit.
 var ErrLostRace = errors.New("another process changed it in the meantime")
 
 // lockWait is how long Update waits for another process to release the lock of a ref, which
@@ -23,13 +22,13 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-// Update moves a ref from one commit to another; from the zero Hash if it does not exist.
-// The change is on the disk when Update returns. If git would write a reflog, it gets an
-// entry with by and the subject of message.
+// Update moves a ref from one commit to another; from the zero Hash if it does not exist. The
+// change is on the disk when Update returns. If git would write a reflog, it gets an entry with
+// by and the subject of message.
 //
-// As with git, the ref's lock file is made, the ref is compared, and the lock file becomes
-// the ref. The error is an ErrLostRace where the ref is not at from. The error for a lock
-// file that a killed process left names the file.
+// As git does, Update makes the ref's lock file, compares the ref, and renames the lock file to
+// the ref. It returns an ErrLostRace if the ref is not at from. If a killed process left a lock
+// file, the error names the file.
 func (r *Repository) Update(ref string, from, to Hash, by Signature, message string) error {
 	u := &refUpdate{repository: r, ref: ref, from: from, to: to, by: by, message: message,
 		file: filepath.Join(r.dir, filepath.FromSlash(ref))}
@@ -150,8 +149,7 @@ func (u *refUpdate) lock() (*os.File, error) {
 	}
 }
 
-// vacant checks that a new ref is no folder of refs, and that none of its
-// folders is a ref.
+// vacant checks that a new ref is not a folder of refs, and that none of its folders is a ref.
 func (u *refUpdate) vacant() error {
 	ref, taken := u.ref, ""
 	err := u.repository.refs.eachPacked(func(_, other string) {
@@ -193,8 +191,8 @@ func removeEmpty(dir string) error {
 	return os.Remove(dir)
 }
 
-// log appends to the reflogs of a ref and of the HEAD that refers to it, where they exist
-// or core.logAllRefUpdates is set.
+// log appends to the reflogs of a ref and of the HEAD that refers to it, if they exist or if
+// core.logAllRefUpdates is set.
 func (u *refUpdate) log() error {
 	subject, _, _ := strings.Cut(u.message, "\n")
 	what := "commit"
@@ -253,7 +251,7 @@ func (r *Repository) logs() bool {
 	return strings.EqualFold(v, "always") || isTrue(r.config, "core", "logAllRefUpdates")
 }
 
-// syncDir syncs a folder's names to the disk, where the system can.
+// syncDir syncs a folder's names to the disk, if the system can.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

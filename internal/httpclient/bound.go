@@ -36,7 +36,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ReadAll reads all of r. The error is a *TooLongError where that is more than most bytes.
+// ReadAll reads all of r. It returns a *TooLongError if r has more than most bytes.
 func ReadAll(r io.Reader, most int64) ([]byte, error) { return io.ReadAll(newReader(r, most)) }
 
 func newReader(r io.Reader, most int64) io.Reader { return &boundedReader{r, most, most} }

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Certificates are the files of the client's certificate and of the authorities that it
-// trusts; the zero value means those of the machine. Its names in YAML are Helm's.
+// Certificates are the files of the client's certificate and of the authorities that it trusts.
+// The zero value means the authorities of the machine. Its names in YAML are Helm's.
 type Certificates struct {
 	CertFile              string `yaml:"certFile"`
 	KeyFile               string `yaml:"keyFile"`
@@ -18,9 +18,9 @@ type Certificates struct {
 	InsecureSkipTLSVerify bool   `yaml:"insecure_skip_tls_verify"`
 }
 
-// Transport returns a transport with the options and the certificates. The files are read
-// at the first request, so that those of servers that are not used need not be there. Any
-// number of goroutines may use it.
+// Transport returns a transport with the options and the certificates. The files are read at the
+// first request, so that files for unused servers need not exist. Any number of goroutines may
+// use it.
 func (c Certificates) Transport(o Options) http.RoundTripper {
 	if c == (Certificates{}) {
 		return Transport(o)

@@ -57,7 +57,7 @@ func Temporary(err error) bool {
 	return false
 }
 
-// Clock returns a clock for tests, with the real one where a function is nil.
+// Clock returns a clock for tests. If a function is nil, it uses the real one.
 func Clock(now func() time.Time, wait func(context.Context, time.Duration) error) (func() time.Time,
 	func(context.Context, time.Duration) error) {
 	if now == nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// Secrets are the passwords and tokens that were sent: a server may repeat them in its
-// answers. The zero value has none. Any number of goroutines may use it.
+// Secrets are the passwords and tokens of requests, which a server may repeat in its answers. The
+// zero value has no secrets. Any number of goroutines may use it.
 type Secrets struct {
 	mu    sync.Mutex
 	words []string
 }
 
-// shortest is the length of the shortest password that is removed: a shorter one is a part
-// of ordinary words.
+// shortest is the length of the shortest password that is removed. A shorter one may be a part of
+// ordinary words.
 const shortest = 4
 
 // Add adds passwords and tokens that no text may have.
@@ -38,8 +38,8 @@ func (s *Secrets) Add(words ...string) {
 // query is a URL up to its path, and the query or fragment after it.
 var query = lazyregexp.New(`(https?://[^\s"'?#]*)[?#][^\s"']*`)
 
-// Clean returns a text as one line without passwords, the user names beside them, and
-// the queries of URLs: those after a redirect may be signed.
+// Clean returns a text as one line without passwords, the user names next to them, and the
+// queries of URLs. After a redirect, a query may contain a signature.
 func (s *Secrets) Clean(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,10 +28,10 @@ type Options struct {
 	// Dial is how long a connection may take, and Answer how long a server may be
 	// silent after a request.
 	Dial, Answer time.Duration
-	// Repeat reports whether a request is retried after a response or an error; with nil
-	// it never is. Retries is the largest number of retries, First the wait before the
-	// first one, doubled each time, and Most the longest wait, also if the server wants
-	// more with Retry-After.
+	// Repeat reports whether a request is retried after a response or an error. If it is nil,
+	// requests are never retried. Retries is the largest number of retries. First is the wait
+	// before the first retry, doubled each time. Most is the longest wait, even if the server
+	// requests more with Retry-After.
 	Repeat      func(*http.Response, error) (bool, error)
 	Retries     int
 	First, Most time.Duration

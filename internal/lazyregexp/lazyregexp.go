@@ -13,12 +13,12 @@ import (
 // methods of regexp.Regexp, and goroutines may share it.
 type Regexp struct{ compiled func() *regexp.Regexp }
 
-// tested says that this is the process of a test: package testing, which could tell, is
-// not part of a program.
+// tested is true in the process of a test. Package testing would know that, but is not part of a
+// program.
 var tested = len(os.Args) > 0 && strings.HasSuffix(os.Args[0], ".test")
 
-// New returns a regular expression. One that is malformed panics where it is used,
-// and in tests at once.
+// New returns a regular expression. If it is malformed, its first use panics, and in tests New
+// itself panics.
 func New(expr string) Regexp {
 	r := Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })}
 	if tested {

@@ -1,6 +1,6 @@
-// Package regular reads files where others may have put something else: a pipe, which nobody
-// writes to and which blocks who opens it, or a device without an end. Links are followed. It
-// replaces files so that nobody reads half of one.
+// Package regular reads files that others may have replaced: by a pipe, which blocks its reader
+// if nobody writes to it, or by a device without an end. It follows links. It replaces files so
+// that nobody reads half of one.
 package regular
 
 import (

@@ -11,8 +11,9 @@ import (
 // TempPrefix begins the names of files that are being written.
 const TempPrefix = ".new-"
 
-// Replace writes a file atomically: readers see the old content or all of data, also after a
-// power failure. Its folder must exist. A link is replaced, and not what it leads to.
+// Replace writes a file atomically: readers see the old content or all of data, even after a
+// power failure. Its folder must exist. If name is a link, Replace replaces the link, and not its
+// target.
 func Replace(name string, data []byte, mode fs.FileMode) error {
 	return ReplaceBy(name, mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -20,8 +21,8 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// ReplaceBy is Replace for content that a function writes to an empty file beside the one
-// that it is going to replace. It may open that by its name.
+// ReplaceBy is Replace for content that a function writes to an empty file next to the final one.
+// The function may open the empty file by its name.
 func ReplaceBy(name string, mode fs.FileMode, write func(*os.File) error) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, TempPrefix+filepath.Base(name)+"-")
@@ -42,8 +43,8 @@ func ReplaceBy(name string, mode fs.FileMode, write func(*os.File) error) error 
 	return nil
 }
 
-// settle syncs the names in a folder to the disk, where the system can: some file systems
-// do that only for files, and the content is complete in any case.
+// settle syncs the names in a folder to the disk, if the system can. Some file systems can only
+// sync files, and the content is complete in any case.
 func settle(dir string) {
 	if runtime.GOOS == "windows" {
 		return

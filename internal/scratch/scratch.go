@@ -21,8 +21,8 @@ const (
 	suffix = ".lock"
 )
 
-// Dir makes a temporary folder, whose name says what it is for, and returns it without
-// links in its path. remove removes it.
+// Dir makes a temporary folder whose name contains its purpose, and returns its path without
+// links. remove removes it.
 func Dir(what string) (dir string, remove func() error, err error) {
 	Sweep()
 	parent := os.TempDir()
@@ -54,8 +54,8 @@ func Dir(what string) (dir string, remove func() error, err error) {
 // released.
 var locks sync.Map
 
-// hold makes a file that no other process has, and locks it. If files cannot be locked,
-// nobody can take it for a leftover.
+// hold makes a file that no other process has, and locks it. If files cannot be locked, no
+// process removes it as a leftover.
 func hold(parent, what string) (*flock.Flock, error) {
 	for {
 		f, err := os.CreateTemp(parent, prefix+what+"-*"+suffix)

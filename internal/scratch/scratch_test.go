@@ -53,7 +53,7 @@ func start(t *testing.T, parent string) (*exec.Cmd, string) {
 	return cmd, dir
 }
 
-// The next process removes the leftovers of a killed one, and nothing of one that runs.
+// The next process removes the leftovers of a killed one, and keeps the files of a running one.
 func TestKilled(t *testing.T) {
 	parent := t.TempDir()
 	if err := os.Mkdir(filepath.Join(parent, "kalypso-test-older"), 0o777); err != nil {

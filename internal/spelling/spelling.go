@@ -1,4 +1,4 @@
-// Package spelling finds which known word a misspelt one was probably meant to be.
+// Package spelling finds the known word that a misspelt one was probably meant to be.
 package spelling
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DidYouMean returns a hint that names the nearest candidate, or lists the
-// candidates where none is near.
+// DidYouMean returns a hint that names the nearest candidate. If none is near, the hint lists the
+// candidates.
 func DidYouMean(word string, candidates []string) string {
 	if near := Meant(word, candidates); near != "" {
 		return "did you mean " + near + "?"
@@ -23,8 +23,9 @@ func DidYouMean(word string, candidates []string) string {
 	return "there are: " + strings.Join(list, ", ")
 }
 
-// Nearest returns the candidate that a misspelt word was probably meant to be: the one
-// fewest edits away, two at most and fewer than half the word, or "".
+// Nearest returns the candidate that a misspelt word was probably meant to be. It is the
+// candidate with the fewest edits, two at most and fewer than half the word. Nearest returns ""
+// if there is no such candidate.
 func Nearest(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
@@ -58,8 +59,8 @@ func Meant(word string, candidates []string) string {
 // shortestStem is how many letters two forms of one word have in common.
 const shortestStem = 3
 
-// sameStem reports whether one word begins with the other, or with all but its last letter,
-// where the stem is longer.
+// sameStem reports whether the longer word begins with the shorter one. The last letter of the
+// shorter one does not matter if the rest is longer than shortestStem.
 func sameStem(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -127,8 +128,9 @@ func Misspelt(a, b string) bool {
 	return different == 1
 }
 
-// OneEditAway reports whether a, which nothing has, is one edit away from b, which something has.
-// Another first letter or digit makes another name: west and rest, or s1 and s2.
+// OneEditAway reports whether an unknown name a is one edit away from a known name b. It returns
+// false if the first letters or the digits differ, because they mean a different name. Examples
+// are west and rest, or s1 and s2.
 func OneEditAway(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a != "" && b != "" && a[0] == b[0] && digits(a) == digits(b) && oneEdit(a, b)

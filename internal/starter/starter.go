@@ -27,7 +27,7 @@ type Repository struct {
 	Name string
 	// Environments are DNS labels, at least one, in the order of promotion.
 	Environments []string
-	// GitOps is the URL of the repository for the trees; "" for one that has to be replaced.
+	// GitOps is the URL of the repository for the trees; "" for a placeholder.
 	GitOps string
 	// CI is one of CIs.
 	CI string
@@ -61,11 +61,11 @@ type File struct {
 	Data []byte
 }
 
-// CIs are where workflows can be for, and none.
+// CIs are the CI systems for workflows, and "none".
 var CIs = []string{"github", "gitlab", "none"}
 
-// Rollouts are the sources of rollout reports that a platform or application can begin with, as the
-// schema's #RolloutGate names them. With the first, no one reports.
+// Rollouts are the sources of rollout reports for a new platform or application, as the schema's
+// #RolloutGate names them. With the first, no one reports.
 var Rollouts = []string{"none", "hub", "status", "kubernetes", "report"}
 
 // language is the version of CUE that platforms are written in.
@@ -95,13 +95,14 @@ func (p Platform) Files() ([]File, error) {
 	return p.write(p, "platform")
 }
 
-// Files returns the files of the application's repository, as those of a platform are.
+// Files returns the files of the application's repository, in the same form as a platform's.
 func (a App) Files() ([]File, error) {
 	a.Repository = a.withDefaults()
 	return a.write(a, "app")
 }
 
-// PlaceholderGitOps returns the URL that init writes if no one names a repository for the trees.
+// PlaceholderGitOps returns the URL that init writes if the user names no repository for the
+// trees.
 func (r Repository) PlaceholderGitOps() string {
 	return "https://git.example.com/" + r.Name + "/gitops"
 }
@@ -165,8 +166,8 @@ func (r Repository) files(of any, part string) (files []File, err error) {
 	return files, err
 }
 
-// destination returns where the file of a template lies: a name that begins with "dot-" is
-// one that begins with a dot.
+// destination returns the path of a template's file. It replaces the prefix "dot-" of a name with
+// a dot.
 func destination(name string) string {
 	parts := strings.Split(strings.TrimSuffix(name, ".tmpl"), "/")
 	for i, part := range parts {
@@ -189,7 +190,7 @@ func (r Repository) All() []environment {
 	return out
 }
 
-// add adds the file that a template makes of its data, unless that is empty.
+// add adds the file that a template makes from its data, unless the file is empty.
 func add(files []File, name string, text []byte, data any) ([]File, error) {
 	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Funcs(template.FuncMap{
 		"label":    label,
@@ -249,10 +250,10 @@ func (r Repository) Last() string { return r.Environments[len(r.Environments)-1]
 // Module is the path of the platform's CUE module.
 func (p Platform) Module() string { return p.Name + ".example/platform@v0" }
 
-// IsApp says that the workflows are not an application's.
+// IsApp reports whether the workflows are for an application: they are not.
 func (Platform) IsApp() bool { return false }
 
-// IsApp says that the workflows are an application's.
+// IsApp reports whether the workflows are for an application: they are.
 func (App) IsApp() bool { return true }
 
 // Check is the command that looks at a pull request.

@@ -1,5 +1,5 @@
-// Package strictyaml reads files that people write as YAML or JSON: one document, without fields that
-// nobody reads.
+// Package strictyaml reads files that people write as YAML or JSON: one document, without unknown
+// fields.
 package strictyaml
 
 import (
@@ -11,8 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// goTypes are the decoder's names of Go's types, which mean nothing to the author of a
-// file.
+// goTypes matches the decoder's names of Go's types, which the author of a file does not know.
 var goTypes = regexp.MustCompile(` (in type|into) \S+`)
 
 // Decode reads a document into a value, as the decoder of YAML does. An empty document leaves the

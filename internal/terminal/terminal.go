@@ -20,8 +20,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Line is text as one line that does nothing to a terminal, whatever is in
-// it.
+// Line returns text as one line without terminal control sequences.
 func Line(text string) string {
 	line := []rune(Printable(text))
 	if len(line) > longest {

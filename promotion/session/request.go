@@ -42,10 +42,10 @@ type Request struct {
 	Forge func(ctx context.Context, url string) (forge.Forge, error)
 	// Supervisor bounds the costs of reading the records of an environment, or is nil.
 	Supervisor *supervisor.Supervisor
-	// Sources are where rollouts are reported, beside commit statuses.
+	// Sources are further sources of rollout reports, in addition to commit statuses.
 	Sources []Source
-	// Now is the clock. ClockSet says that it was set, and is not that of the machine:
-	// records say so.
+	// Now is the clock. ClockSet is true if the clock was set, and is not the machine's. Records
+	// then have a note.
 	Now      func() time.Time
 	ClockSet bool
 	// By is the person who runs this, for decisions that only people make: rollbacks,
@@ -55,8 +55,8 @@ type Request struct {
 	Committer git.Signature
 	// Signer signs commits, or nil.
 	Signer *signature.Signer
-	// Overwrite restores what somebody else changed in the generated files, and Adopt
-	// takes over files that kalypso did not write.
+	// Overwrite restores generated files that somebody else changed, and Adopt takes over files
+	// that kalypso did not write.
 	Overwrite, Adopt bool
 }
 
@@ -87,16 +87,16 @@ type Source struct {
 	rollout.Source
 }
 
-// UnknownError is the error where there is no environment or ring of a name.
+// UnknownError is the error if an environment or a ring does not exist.
 type UnknownError struct {
 	What, Name string
 	Known      []string
-	// Diagnostics are the diagnostics of the base where there is no environment at all:
-	// they say why.
+	// Diagnostics are the diagnostics of the base if it declares no environments. They show the
+	// reason.
 	Diagnostics []diag.Diagnostic
 }
 
-// Error names what is unknown, and the nearest known name.
+// Error names the unknown environment or ring, and the nearest known name.
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("there is no %s %s", e.What, e.Name)
 	if hint := spelling.DidYouMean(e.Name, e.Known); hint != "" {
@@ -105,7 +105,8 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// checkRequest returns an error where the request names what the policy does not have.
+// checkRequest returns an error if the request names an environment or ring that the policy does
+// not have.
 func (s *State) checkRequest() error {
 	known := s.Names()
 	for _, name := range s.Request.Environments {
@@ -121,7 +122,7 @@ func (s *State) checkRequest() error {
 	}
 	policy := s.Platform.Policy(s.Request.Environments[0])
 	if policy == nil {
-		return nil // a former one, of which everything is looked for
+		return nil // a former environment, whose stages are all requested
 	}
 	if policy.NoRings {
 		return fmt.Errorf("environment %s: %w", policy.Name, noRings(policy))
@@ -136,7 +137,7 @@ func (s *State) checkRequest() error {
 	return nil
 }
 
-// unknownEnvironment is the error where the policy has no environment of a name.
+// unknownEnvironment returns the error for an environment that the policy does not have.
 func (s *State) unknownEnvironment(name string) error {
 	return &UnknownError{What: "environment", Name: name, Known: s.Names(), Diagnostics: s.Platform.Lacks}
 }

@@ -13,19 +13,20 @@ import (
 
 // reverting describes a base commit that others may take back, or that takes others back.
 type reverting struct {
-	named         []string // beginnings of ids that the message says that it reverts
+	named         []string // beginnings of the ids of commits that it reverts, by its message
 	edits, undoes string   // its change, and the change that would undo it; "" if that is not known
 }
 
-// revertForm is how git revert, and forges, name what a commit reverts.
+// revertForm matches the text of git revert, and of forges, that names the reverted commit.
 var revertForm = lazyregexp.New(`(?i)\bThis reverts (?:merge )?(?:commit )?([0-9a-f]{7,64})\b`)
 
-// TakenBack returns which of some base commits, newest first and without gaps, newer ones of them take
-// back, and which does. A commit takes another one back if its message says so as git revert does, or if
-// it changes exactly what undoes the other. One that is taken back itself takes nothing back.
+// TakenBack returns the base commits that newer ones in bases revert, with the reverting commits.
+// bases are sorted newest first and have no gaps. A commit reverts another one if its message has
+// the text of git revert, or if its change is exactly the inverse. A reverted commit does not
+// revert others.
 func (s *State) TakenBack(bases []source.Base) (map[git.Hash]git.Hash, error) {
 	out := map[git.Hash]git.Hash{}
-	undone := map[string][]git.Hash{} // newer commits that stand, by the edits that they undo, oldest last
+	undone := map[string][]git.Hash{} // newer commits that are not reverted, by the edits that they undo, oldest last
 	var named []git.Hash              // newer commits that stand, and name what they revert
 	for i, b := range bases {
 		known, err := s.reverting(b, i)
@@ -57,7 +58,8 @@ func (s *State) TakenBack(bases []source.Base) (map[git.Hash]git.Hash, error) {
 	return out, nil
 }
 
-// reverting reads a base commit, once. Of those that are not among the newest, only the message counts.
+// reverting reads a base commit, once. If the commit is not among the newest, only its message
+// counts.
 func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 	if known := s.reverts[b.Commit]; known != nil {
 		return known, nil
@@ -80,10 +82,10 @@ func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 	return out, nil
 }
 
-// Contained is a base commit that comes with another one.
+// Contained is a base commit that another one contains.
 type Contained struct {
 	Commit git.Hash
-	By     git.Hash // the commit of the branch that takes it back, or zero
+	By     git.Hash // the commit of the branch that reverts it, or zero
 }
 
 // Brings returns the base commits that a stage would get with a base commit that it does not

@@ -1,9 +1,8 @@
-// Package session reads the state of a platform's promotion: repositories, the platform
-// with its policies, and the GitOps branch of each environment with its record, history
-// and orders.
+// Package session reads the state of a platform's promotion: repositories, the platform with its
+// policies, and the GitOps branch of each environment with its record, history and orders.
 //
-// Open reads the state. It reads further parts on request, and keeps them. It writes
-// nothing. State has the data of all stages, Platform the base commits, Environment one
+// Open reads the state. The package reads further parts on request, and caches them. It does not
+// write anything. State has the data of all stages, Platform the base commits, Environment one
 // GitOps branch, and Stage one ring of it.
 package session
 
@@ -34,7 +33,7 @@ type State struct {
 	Now          time.Time
 	Platform     *Platform
 	Environments map[string]*Environment // by name
-	// Stages are in an order in which those that others wait for come first.
+	// Stages are sorted so that a stage comes after the stages that it waits for.
 	Stages []*Stage
 	opener *opener
 	moved  map[*Environment]*Move
@@ -45,7 +44,7 @@ type State struct {
 	reverts map[git.Hash]*reverting
 }
 
-// PlatformError is the error where the platform's head has errors in its base. Nothing can be
+// PlatformError is the error if the platform's head has errors in its base. Nothing can be
 // promoted, because policies cannot be read.
 type PlatformError struct {
 	What        string // platform, or application
@@ -126,9 +125,9 @@ func (s *State) read(ctx context.Context) error {
 	return nil
 }
 
-// Unreadable takes note of an environment whose state cannot be read: it is blocked, and
-// others go on. It returns the error where the environment is the only one requested, and
-// where it has moved meanwhile.
+// Unreadable records an environment whose state cannot be read. The environment is blocked, and
+// others continue. Unreadable returns the error if the environment is the only one requested, or
+// if it has moved meanwhile.
 func (s *State) Unreadable(ctx context.Context, policy *model.Declaration, err error) error {
 	if ctx.Err() != nil || errors.Is(err, git.ErrLostRace) || errors.Is(err, remote.ErrNotLocal) ||
 		slices.Equal(s.Request.Environments, []string{policy.Name}) {
@@ -239,8 +238,8 @@ func (s *State) Upstream(st *Stage) []*Stage {
 	return out
 }
 
-// UpstreamAndSoaking returns those and the stages that the soak gates of a stage name. A stage
-// may be in it twice.
+// UpstreamAndSoaking returns the stages of Upstream and the stages that the soak gates of a stage
+// name. A stage may occur twice.
 func (s *State) UpstreamAndSoaking(st *Stage) []*Stage {
 	out := s.Upstream(st)
 	for _, g := range st.GatePolicy().Gates {
@@ -251,7 +250,8 @@ func (s *State) UpstreamAndSoaking(st *Stage) []*Stage {
 	return out
 }
 
-// Soaks reports whether what a stage has soaks there for another one, which does not have it yet.
+// Soaks reports whether the source of a stage soaks there for another stage, which does not have
+// it yet.
 func (s *State) Soaks(st *Stage) (bool, error) {
 	has := st.Has()
 	for _, next := range s.Stages {
@@ -333,8 +333,8 @@ func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 }
 
 // ComesAfter returns the base commits that may reach a stage, newest first: the commits after its
-// present one. If its tree moved to a place that has nothing yet, they are its commit before the
-// move and the commits after that.
+// present one. If its tree moved to an empty place, they are its commit before the move and the
+// commits after that.
 func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
 	had := s.had(st)
 	newer, err := s.Newer(had)
@@ -344,8 +344,8 @@ func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
 	return newer, err
 }
 
-// had returns the source of a stage or, if its tree moved to a place that has nothing yet, its
-// source before the move.
+// had returns the source of a stage. If its tree moved to an empty place, it returns the source
+// before the move.
 func (s *State) had(st *Stage) tree.Source {
 	move := s.moved[st.Environment]
 	if st.Has() != (tree.Source{}) || move == nil || move.Former == nil || move.Gone != "" {
@@ -381,7 +381,7 @@ func (s *State) HasNewer(st *Stage, base tree.Revision) (bool, error) {
 // for.
 const MostJudged = 100
 
-// MostNew is how many base commits there are to choose from for a stage that has none.
+// MostNew is the number of base commits to choose from for a stage without one.
 const MostNew = 2000
 
 // Statuses returns the statuses in which rollouts of base commits in an environment are
@@ -397,7 +397,7 @@ func (s *State) Statuses(env *Environment) *ledger.Statuses {
 	return env.Repository.elsewhere
 }
 
-// IsLast reports whether no environment comes after one: production.
+// IsLast reports whether no environment is after another one, as is true of production.
 func (s *State) IsLast(environment string) bool {
 	return !slices.ContainsFunc(s.Platform.Policies,
 		func(other model.Declaration) bool { return slices.Contains(other.After, environment) })

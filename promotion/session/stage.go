@@ -76,8 +76,8 @@ func (st *Stage) RolloutGate() model.RolloutGate {
 	return model.RolloutGate{Source: "any", Min: "100%"}
 }
 
-// Had returns which of some base commits the stage has or had. Of those that were there long
-// before, it may miss some.
+// Had returns which of some base commits the stage has or had. It may miss commits that were
+// there long before.
 func (st *Stage) Had(ctx context.Context, of []source.Base) (map[tree.Revision]bool, error) {
 	if st.Environment.Repository == nil || st.Environment.Record == nil {
 		return nil, nil
@@ -103,9 +103,9 @@ func (st *Stage) AbortName() string {
 	return st.Policy.Name + "." + st.RingName()
 }
 
-// Writes returns how the stage's tree gets into its branch. The first tree of a branch is
-// pushed: nothing can be merged into a branch that does not exist. If it needs approvals,
-// the branch starts without a tree.
+// Writes returns how the stage's tree gets into its branch. The first tree of a branch is pushed,
+// because a change request needs an existing branch. If the tree needs approvals, the branch
+// starts without a tree.
 func (st *Stage) Writes() model.Write {
 	w := st.Policy.Promotion.Write
 	if w == model.WriteDefault {
@@ -120,7 +120,7 @@ func (st *Stage) Writes() model.Write {
 	return w
 }
 
-// WantsApprovals reports whether a gate asks people to approve.
+// WantsApprovals reports whether a gate requires approvals.
 func (st *Stage) WantsApprovals() bool {
 	return slices.ContainsFunc(st.GatePolicy().Gates,
 		func(g model.Gates) bool { return g.Approvals != nil || g.OwnApprovals != nil })

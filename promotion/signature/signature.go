@@ -16,7 +16,7 @@ import (
 
 // Signer signs with one key.
 type Signer struct {
-	// SSH is the key, where it is one of SSH; else nil.
+	// SSH is the key if it is an SSH key; else nil.
 	SSH  ssh.Signer
 	sign func(content []byte) (string, error)
 }

@@ -24,8 +24,8 @@ import (
 type Subject interface {
 	// Form returns the differences from other subjects.
 	Form() Form
-	// Declarations returns the environments that the base in a folder declares, sorted by
-	// name; nil if nothing of it can be read.
+	// Declarations returns the environments that the base in a folder declares, sorted by name. It
+	// returns nil if the base cannot be read.
 	Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error)
 	// Members returns the ring of each cluster type that labels decide, by the request's rings; nil if
 	// errors hide the cluster types.
@@ -41,8 +41,8 @@ type Subject interface {
 type Form struct {
 	// Marker is the condition for a commit to belong to this subject.
 	source.Marker
-	// Targets says that the folder of each cluster type in the tree is one thing to
-	// deploy, a target with files and no assignments.
+	// Targets is true if the folder of each cluster type in the tree is one unit of deployment, a
+	// target with files and no assignments.
 	Targets bool
 }
 
@@ -60,7 +60,7 @@ type CompileRequest struct {
 	Dir         string
 	Environment string
 	Source      tree.Source
-	// Ring is the part to compile, and Rings are all parts; "" and none for everything.
+	// Ring is the part to compile, and Rings are all parts. "" and no rings mean everything.
 	Ring  string
 	Rings []model.Ring
 	// Formerly are names that the environment had before.
@@ -69,8 +69,8 @@ type CompileRequest struct {
 	Members map[string]string
 	// Previous is the record of the present tree, or nil.
 	Previous *tree.Record
-	// Back says that people go back to an earlier state: selectors may select nothing that
-	// selected something since.
+	// Back is true if people roll back to an earlier state. Then selectors may select nothing,
+	// because the selected objects may have changed since.
 	Back bool
 }
 
@@ -85,7 +85,7 @@ type Compiled struct {
 	Errors      int // assignments, or targets, with an error
 	Kept        int // folders that stay as they were
 	Removals    effect.Removals
-	// Test runs the platform's tests, whose failures change nothing of the tree; nil for an
+	// Test runs the platform's tests, whose failures do not change the tree; nil for an
 	// application.
 	Test func(context.Context) ([]diag.Diagnostic, error)
 	// Close removes the temporary files with the tree's content; nil if the tree has no such files.
@@ -151,8 +151,8 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	return out, nil
 }
 
-// countErrors counts the assignments that errors concern; an error that concerns none by
-// name counts as well. Those of tests do not: nothing depends on a test.
+// countErrors counts the assignments with errors. An error that names no assignment counts as
+// well. Errors of tests do not count, because nothing depends on a test.
 func countErrors(ds []diag.Diagnostic) int {
 	failed := map[string]bool{}
 	for _, d := range ds {

@@ -96,8 +96,8 @@ func (r *Records) releases(ctx context.Context, st *session.Stage, i int) (bool,
 	return message.Trailer(text, ReleaseTrailer) != "" && (of == "" || of == st.RingName()), err
 }
 
-// countsFrom returns the newest state that counts, of those from one on: one with a record
-// that is true. The number is -1 if no state counts.
+// countsFrom returns the newest state from one on that has a true record. The number is -1 if
+// there is no such state.
 func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i int) (int, session.Past, error) {
 	for ; ; i++ {
 		p, there, err := env.History.At(ctx, i)
@@ -132,7 +132,7 @@ func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.S
 	} else if newer, found, err := r.state.NewestOwn(ctx, st, had.Environment, has.Environment); err != nil || found {
 		return newer == had.Environment, err
 	}
-	// Of a history that was rewritten, what came a second time came back.
+	// In a rewritten history, a source that entered a second time came back.
 	earlier, back := false, false
 	err := st.Environment.History.Each(ctx, func(p session.Past) bool {
 		back = earlier && st.Environment.SourceIn(p.Record, st.RingName()) == has

@@ -19,7 +19,7 @@ import (
 type Merged struct {
 	Gate   string // the gate that was against it; "gates" if that is not known
 	Reason string // the status
-	By     string // the author of the merge; "" for a push of the proposal itself, which has none
+	By     string // the author of the merge; "" for a push of the proposal itself, which has no merge
 }
 
 // MergedAgainst returns how a commit of an environment's branch was merged although its gates
@@ -63,7 +63,7 @@ func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment, p
 	return nil, nil
 }
 
-// mergedAgainst adds the problem that what a stage has was merged against its gates.
+// mergedAgainst adds a problem if the source of a stage was merged against its gates.
 func (r *Records) mergedAgainst(ctx context.Context, st *session.Stage, v *Verification) error {
 	run, err := st.Environment.History.Deployed(ctx, st.RingName())
 	if err != nil || len(run) == 0 || st.Has() == (tree.Source{}) {

@@ -78,8 +78,9 @@ func (r *Records) Restore(ctx context.Context, env *session.Environment) error {
 	return err
 }
 
-// newestIntact returns the newest commit before the tip in which the environment was as kalypso
-// left it, of those that a function takes, or zero.
+// newestIntact returns the newest commit before the tip in which the environment was unchanged
+// since kalypso wrote it, and for which a function returns true. It returns zero if there is no
+// such commit.
 func (r *Records) newestIntact(ctx context.Context, env *session.Environment,
 	of func(session.Past) bool) (git.Hash, error) {
 	for i := 1; ; i++ {

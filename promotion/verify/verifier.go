@@ -157,7 +157,8 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 			moved = true
 		}
 	}
-	// A ring whose cluster types came from others, and went to others, may have none yet.
+	// A ring may have no cluster type yet, if its cluster types came from other rings or went to
+	// others.
 	backed := func(e tree.ClusterTypeEntry) bool {
 		return !tree.IsShard(e.Name) && v.at.Record.SourceOf(&e) == has && st.Covers(e.Name)
 	}
@@ -167,8 +168,8 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 	return nil
 }
 
-// formerRing verifies what a ring had that the policy no longer has: a cluster type had
-// it, or a commit of the ring says so.
+// formerRing verifies the source of a ring that the policy no longer has. A cluster type must
+// have had the source, or a commit must name the ring.
 func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 	found := false
 	err := v.at.History.Each(ctx, func(p session.Past) bool {
@@ -262,8 +263,7 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 	return nil
 }
 
-// clusterType compares the ids of a cluster type's folders with those of the
-// record.
+// clusterType compares the ids of a cluster type's folders with the ids in the record.
 func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.ClusterType, by tree.Compiler) error {
 	before := len(v.Problems)
 	recorded, err := st.Environment.Record.ClusterType(ct.Name)
@@ -303,9 +303,9 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 	return v.recorded(ctx, ct, recorded, by)
 }
 
-// recorded compares the record of a cluster type with the record that a build would
-// write now. Other versions of kalypso may record other things, and retained files have
-// reasons of their time: those are left out.
+// recorded compares the record of a cluster type with the record that a build would write now.
+// Other versions of kalypso may record other fields, and retained files have reasons of their
+// time. recorded ignores both.
 func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType,
 	before *tree.ClusterTypeRecord, by tree.Compiler) error {
 	was := v.entry(ct.Name)

@@ -1,9 +1,8 @@
-// Package verify compares records and trees of GitOps branches with the output of their
-// commits.
+// Package verify compares records and trees of GitOps branches with the output of their commits.
 //
-// A record says which commits an environment was compiled from, and gates rest on that.
-// Records answers whether that is true, which holds stand, and what to restore. Nothing is
-// written.
+// A record names the source commits of an environment, and gates depend on it. Records reports
+// whether a record is true, which holds apply, and what to restore. The package does not write
+// anything.
 package verify
 
 import (
@@ -23,7 +22,7 @@ type Verification struct {
 	// Commit is the commit of the GitOps repository; "" before the first commit.
 	Commit string `json:"commit"`
 	OK     bool   `json:"ok"`
-	// Reason is why there is nothing to verify; "" if there is something.
+	// Reason is the reason why there is nothing to verify; "" if there is something.
 	Reason string `json:"reason,omitempty"`
 	// Problems are the deviations, a line each.
 	Problems []string `json:"problems,omitempty"`
@@ -40,11 +39,10 @@ type VerifiedRing struct {
 	Source tree.Source `json:"source"`
 }
 
-// Verify compiles the sources in the records of environments, and compares the ids of
-// the trees. head is a branch or a commit of the GitOps repository to look at, such as
-// that of a change request; "" for the environments' own branches. Kept folders are
-// compared with the output of their own commits. A tree that cannot be verified is a
-// problem of its environment. Verify writes nothing.
+// Verify compiles the sources in the records of environments, and compares the ids of the trees.
+// head is a branch or a commit of the GitOps repository, such as the head of a change request; ""
+// for the environments' own branches. Kept folders are compared with the output of their own
+// commits. A tree that cannot be verified is a problem of its environment. Verify writes nothing.
 func (r *Records) Verify(ctx context.Context, head string) ([]*Verification, error) {
 	var out []*Verification
 	for _, env := range r.state.RequestedEnvironments() {

@@ -96,11 +96,10 @@ func (c *command) environment() []string {
 	return env
 }
 
-// settings are git's options in each call. They disable those settings of the user that
-// change the result: hooks, signatures, push options and tags, and colours in parsed
-// output.
+// settings are git's options in each call. They disable the settings of the user that change the
+// result: hooks, signatures, push options and tags, and colours in parsed output.
 func (c *command) settings() []string {
-	// An empty header removes those without a URL, and not those of one (git-config(1)).
+	// An empty header removes headers without a URL, and keeps headers of a URL (git-config(1)).
 	out := []string{
 		"-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
 		"-c", "core.hooksPath=" + os.DevNull, "-c", "push.pushOption=", "-c", "color.ui=false", "-c", "http.extraHeader=",

@@ -8,10 +8,9 @@ import (
 // EnvStore is the environment variable with the folder of DefaultStore.
 const EnvStore = "KALYPSO_GIT_DIR"
 
-// DefaultStore returns the folder that commands use as [Options.Store]: $KALYPSO_GIT_DIR,
-// else kalypso-git in the user's cache folder, beside the cache of builds, which holds only
-// its own files. It is "", for a temporary folder, where there is neither. All of it can be
-// fetched again.
+// DefaultStore returns the folder that commands use as [Options.Store]. It is $KALYPSO_GIT_DIR,
+// else kalypso-git in the user's cache folder, next to the cache of builds, which has only its
+// own files. If neither exists, it is "", for a temporary folder. All of it can be fetched again.
 func DefaultStore() string {
 	if dir := os.Getenv(EnvStore); dir != "" {
 		return dir

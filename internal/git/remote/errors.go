@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// An AuthError is that a server wants credentials that it does not get, or does not accept
-// those that it gets.
+// An AuthError is the error if a server requires credentials and gets none, or rejects the
+// credentials that it gets.
 type AuthError struct {
 	URL     string
 	Problem string
@@ -40,8 +40,7 @@ func (e *ShallowError) Error() string {
 		"--unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
 }
 
-// An Error is why a repository cannot be used. Retries, where they could help, were made
-// already.
+// An Error is the reason why a repository cannot be used. Helpful retries were already made.
 type Error struct {
 	URL     string
 	Problem string
@@ -57,7 +56,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type RejectedError struct {
 	URL    string
 	Ref    string
-	Reason string // in the server's own words, as one line
+	Reason string // the server's own text, as one line
 }
 
 func (e *RejectedError) Error() string {

@@ -13,19 +13,19 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Fetch makes commits available, with all their trees and with depth commits of each
-// history, the commit included; 0 for all of it. An id may also be an annotated tag's.
-// Only missing objects are requested.
+// Fetch makes commits available, with all their trees and with depth commits of each history, the
+// commit included; 0 for all of it. An id may also be an annotated tag's. Only missing objects
+// are requested.
 //
-// A commit that no ref names is requested by its id where the server allows that; otherwise
-// all branches and tags are fetched, which may contain it. The error is a *NotFoundError
-// where they do not.
+// If no ref names a commit, Fetch requests it by its id, provided that the server allows that.
+// Otherwise it fetches all branches and tags, which may contain the commit. It returns a
+// *NotFoundError if they do not.
 func (r *Remote) Fetch(ctx context.Context, commits []git.Hash, depth int) error {
 	return r.failed(ctx, r.fetch(ctx, commits, depth, r.options.Whole))
 }
 
-// FetchFiles is Fetch for commits whose files are about to be read: their content is
-// fetched with them. For a commit that is present already, nothing is requested.
+// FetchFiles is Fetch for commits whose files are about to be read. It also fetches their
+// content. If a commit is already present, it makes no request.
 func (r *Remote) FetchFiles(ctx context.Context, commits []git.Hash, depth int) error {
 	return r.failed(ctx, r.fetch(ctx, commits, depth, true))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// FuzzAdvertisement: whatever a server says it has, what comes out are refs as git allows them.
+// FuzzAdvertisement checks that any advertisement of a server results in refs that git allows.
 func FuzzAdvertisement(f *testing.F) {
 	id := strings.Repeat("0a", 20)
 	line := func(text string) string { return fmt.Sprintf("%04x%s\n", len(text)+5, text) }

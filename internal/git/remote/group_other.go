@@ -4,6 +4,5 @@ package remote
 
 import "os/exec"
 
-// endTogether does nothing on this system: the children of git end when their output is
-// closed.
+// endTogether does nothing on this system. The children of git end when their output is closed.
 func endTogether(*exec.Cmd) {}

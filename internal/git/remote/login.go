@@ -40,8 +40,8 @@ func configured(key, value string) []string {
 	}
 }
 
-// gitLogin asks git's credential helpers (gitcredentials(7)). None of them may prompt on
-// the terminal, where the user does not expect it.
+// gitLogin uses git's credential helpers (gitcredentials(7)). They may not prompt on the
+// terminal, because the user does not expect that.
 func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (login, bool) {
 	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, hostPort(e), strings.TrimPrefix(e.Path, "/"))
 	if username != "" {

@@ -49,8 +49,8 @@ func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 	return understand(adv)
 }
 
-// emptyFormat returns git.ErrSHA256 where an empty repository has such ids. Not all servers
-// report the format to readers, and those that let the user write report it then.
+// emptyFormat returns git.ErrSHA256 if an empty repository has such ids. Not all servers report
+// the format to readers. Servers that let the user write report it then.
 func (n *native) emptyFormat(ctx context.Context) error {
 	session, err := begin(ctx, n.server, n.server.transport.NewReceivePackSession)
 	if err != nil {
@@ -64,8 +64,8 @@ func (n *native) emptyFormat(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps the capabilities of a server of HTTP, which has no connection: reading the
-// refs once is enough before any request. One that redirects is asked again for the target.
+// remember keeps the capabilities of a server of HTTP, which has no connection. After reading the
+// refs once, any request can use them. If a server redirects, the target is asked again.
 func (n *native) remember(adv *packp.AdvRefs, endpoint *transport.Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // Update is a change of one ref.
 type Update struct {
 	Ref string
-	Old git.Hash // where the ref must be; the zero Hash if it must not exist
-	New git.Hash // where it will be; the zero Hash to delete it
+	Old git.Hash // the required commit of the ref; the zero Hash if the ref must not exist
+	New git.Hash // the new commit of the ref; the zero Hash to delete the ref
 }
 
 // proposal is the request of a push.
@@ -70,7 +70,7 @@ func (r *Remote) PushWhile(ctx context.Context, updates []Update, packs []string
 	return r.failed(ctx, err)
 }
 
-// moved records what was pushed.
+// moved records the pushed updates.
 func (r *Remote) moved(updates []Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Remote) moved(updates []Update) {
 	for _, u := range updates {
 		delete(latest.refs, u.Ref)
 		delete(latest.peeled, u.Ref)
-		delete(r.named, u.Old) // nobody else moved it
+		delete(r.named, u.Old) // no other process moved it
 		if !u.New.IsZero() {
 			latest.refs[u.Ref], r.named[u.New] = u.New, true
 		}
@@ -214,8 +214,8 @@ func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report,
 // done is the status of servers for a success.
 const done = "ok"
 
-// left returns the updates that are not done yet. The error is a lost race where one is not
-// possible any more.
+// left returns the updates that are not done yet. It returns a lost race if one is not possible
+// any more.
 func (a *advertisement) left(updates []Update) ([]Update, error) {
 	var left []Update
 	for _, u := range updates {
@@ -258,8 +258,8 @@ func (a *advertisement) conflicting(u Update, updates []Update) string {
 	return ""
 }
 
-// outcome reads the refs to find the result of a push: nil if all refs are where they
-// should be, errUnknownResult where it can be sent once more.
+// outcome reads the refs to find the result of a push. It returns nil if all refs are at their
+// new commits, and errUnknownResult if the push can be sent once more.
 func (r *Remote) outcome(ctx context.Context, p *proposal, got *report, failure error) error {
 	latest, err := r.ask(ctx)
 	if err != nil {

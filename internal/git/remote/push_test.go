@@ -79,13 +79,13 @@ func TestPush(t *testing.T) {
 		if asked := s.Asked(); len(asked) > 0 || !r.Objects().Has(next) {
 			t.Error(asked)
 		}
-		// Two packs that lie beside each other.
+		// Two packs next to each other.
 		third, more := commit(t, r, next, "b", "3")
 		fourth, most := commit(t, r, third, "c", "4")
 		must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: next, New: fourth}}, append(more, most...), false))
 		healthy(t, repo.Dir)
 
-		// A ref that is already there is a success, and nothing is sent.
+		// A ref that is already at its new commit is a success, and nothing is sent.
 		s.Asked()
 		must(t, r.Push(t.Context(), []remote.Update{{Ref: "refs/heads/main", Old: next, New: fourth}}, more, true))
 		for _, asked := range s.Asked() {
@@ -135,7 +135,8 @@ func TestLostRace(t *testing.T) {
 	})
 }
 
-// Many push to one branch: each commit follows the one before, and none is lost.
+// If many processes push to one branch, each commit follows the one before, and no commit is
+// lost.
 func TestManyPush(t *testing.T) {
 	s := remotetest.Serve(t)
 	repo := s.Repository("app.git", promisor...)

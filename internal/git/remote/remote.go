@@ -95,8 +95,8 @@ type Remote struct {
 type backend interface {
 	// advertised returns the refs of the server.
 	advertised(ctx context.Context) (*advertisement, error)
-	// get fetches objects into the store. The error is an errRefused where the server does
-	// not send them; another request may succeed then.
+	// get fetches objects into the store. It returns an errRefused if the server does not send
+	// them. Another request may then succeed.
 	get(ctx context.Context, s *store, w want) error
 	// push applies the updates that are not done yet, and sends the packs with them.
 	push(ctx context.Context, p *proposal) (*report, error)
@@ -119,7 +119,7 @@ type want struct {
 	ids   []git.Hash
 	depth int  // how many commits of each history; 0 for all
 	whole bool // with the content of files
-	alone bool // as if there were nothing in the store
+	alone bool // as if the store were empty
 }
 
 // errRefused is that a server does not send the requested objects.
@@ -172,8 +172,8 @@ func (r *Remote) Close() error {
 // URL returns the repository's URL as it was given, without credentials.
 func (r *Remote) URL() string { return r.url }
 
-// Refs returns the refs as they are now, by their full names. An annotated tag has its own
-// id, and not the commit's. An empty repository has none.
+// Refs returns the current refs, by their full names. An annotated tag has its own id, and not
+// the commit's. An empty repository has no refs.
 func (r *Remote) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	latest, err := r.ask(ctx)
 	if err != nil {

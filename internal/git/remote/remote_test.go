@@ -88,8 +88,7 @@ func healthy(t testing.TB, dir string) {
 	}
 }
 
-// wantError checks the type of an error, what it says, and that it is one line
-// without a password.
+// wantError checks the type and the text of an error, and that it is one line without a password.
 func wantError[E error](t testing.TB, err error, want string) {
 	t.Helper()
 	var e E
@@ -257,8 +256,8 @@ func answered(s *remotetest.Server) (n int64) {
 	return n
 }
 
-// posts counts requests for packs: with version 2 of the protocol, git also asks for
-// refs with one.
+// posts counts requests for packs. With version 2 of the protocol, git also reads refs with such
+// a request.
 func posts(asked []*remotetest.Request) (n int) {
 	for _, r := range asked {
 		if r.Method == "POST" && !strings.Contains(string(r.Body), "command=ls-refs") {

@@ -86,8 +86,8 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	return err
 }
 
-// gitMaySignIn reports whether git's own command may have credentials for a server that wants
-// some, which are none of a user and a password.
+// gitMaySignIn reports whether git's own command may have credentials for a server, other than a
+// user and a password.
 func (r *Remote) gitMaySignIn(err error) bool {
 	_, noGit := exec.LookPath("git")
 	return errors.As(err, new(*noLogin)) && r.options.Backend == "" && noGit == nil && !netrcForAll()
@@ -208,7 +208,7 @@ func maxBody(r *http.Response) int64 {
 	return most
 }
 
-// noLogin is that a server wants credentials, and none were found.
+// noLogin is the error if a server requires credentials, and none were found.
 type noLogin struct{ *AuthError }
 
 func (e *noLogin) Unwrap() error { return e.AuthError }
@@ -256,8 +256,8 @@ func (s *server) explain(err error, doing string) error {
 	return err
 }
 
-// parse returns the endpoint of a URL. It accepts the schemes of the language, and nothing
-// that a program would take for an option.
+// parse returns the endpoint of a URL. It accepts the schemes of the language, and rejects texts
+// that a program could take for an option.
 func parse(url string) (*transport.Endpoint, error) {
 	scheme, _, isURL := strings.Cut(url, "://")
 	host, _, isSCP := strings.Cut(url, ":")

@@ -187,7 +187,7 @@ func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	}, nil
 }
 
-// signers are the keys of the agent and then those of files.
+// signers returns the keys of the agent and then the keys of files.
 func (a *sshAuth) signers() ([]ssh.Signer, error) {
 	keys, _ := a.fileSigners()
 	return append(a.agentSigners(), keys...), nil
@@ -232,8 +232,8 @@ func (a *sshAuth) agentSigners() []ssh.Signer {
 	return slices.DeleteFunc(keys, func(key ssh.Signer) bool { return !a.identifies(key.PublicKey()) })
 }
 
-// identifies reports whether one of the files belongs to a key: the public key lies beside
-// the private one, or without it if the agent has the private one.
+// identifies reports whether one of the files belongs to a key. The public key is next to the
+// private one, or it is alone if the agent has the private one.
 func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 	for _, name := range a.identities {
 		for _, public := range existing([]string{name + ".pub", name}) {
@@ -249,7 +249,7 @@ func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 	return false
 }
 
-// refused returns the error for a host that accepts none of the keys.
+// refused returns the error for a host that does not accept any of the keys.
 func (a *sshAuth) refused(host string) error {
 	hint := "`ssh -T " + a.user + "@" + host + "` shows what the host thinks of your keys"
 	if _, encrypted := a.fileSigners(); len(encrypted) > 0 {
@@ -260,8 +260,8 @@ func (a *sshAuth) refused(host string) error {
 		host, a.user), Hint: hint}
 }
 
-// paths returns the files of a setting. ssh separates them by spaces and does not quote
-// those in names: the next path begins with / or ~.
+// paths returns the files of a setting. ssh separates them by spaces and does not quote spaces in
+// names, so the next path begins with / or ~.
 func paths(setting string) []string {
 	var out []string
 	for _, field := range strings.Fields(setting) {

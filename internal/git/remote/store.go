@@ -42,7 +42,8 @@ type store struct {
 // sent to servers as present.
 const marks = "refs/kalypso/"
 
-// The folders of marks: commits whose history may be cut, and those with all of it.
+// The folders of marks: one for commits whose history may be cut, and one for commits with all of
+// it.
 const (
 	cut      = "cut/"
 	complete = "complete/"
@@ -150,8 +151,8 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 	return git.Open(dir)
 }
 
-// hold takes the shared lock, and removes leftovers of killed processes where no other
-// process uses the store. If files cannot be locked, no process removes anything.
+// hold takes the shared lock. If no other process uses the store, it removes leftovers of killed
+// processes. If files cannot be locked, no process removes anything.
 func (s *store) hold() {
 	s.held = regular.Lock(filepath.Join(s.dir, "kalypso.use"), 0o666)
 	if alone, err := s.held.TryLock(); err == nil && alone {
@@ -209,8 +210,8 @@ func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 	})
 }
 
-// reaches reports whether depth commits of a history are present; 0 for all. at reports
-// whether everything before a commit is present (end), or nothing (cut).
+// reaches reports whether depth commits of a history are present; 0 for all. at reports whether all
+// commits before a commit are present (end), or whether no commit before it is (cut).
 func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut bool)) (bool, error) {
 	seen := map[git.Hash]bool{}
 	level := []git.Hash{commit}

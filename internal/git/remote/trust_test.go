@@ -20,8 +20,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/remotetest"
 )
 
-// Credentials are found where git has them, are used to read and to write, and are not
-// in errors.
+// The package finds credentials in the same places as git. It uses them to read and to write, and
+// keeps them out of errors.
 func TestCredentials(t *testing.T) {
 	s := remotetest.Serve(t)
 	s.Guard()
@@ -93,7 +93,7 @@ func TestPublic(t *testing.T) {
 	for name, login := range logins {
 		for _, backend := range []string{remote.Native, remote.Command, ""} {
 			if name == "cookie" && backend == remote.Native {
-				continue // it has none
+				continue // this case has no credentials
 			}
 			repo := s.Repository(name+backend, promisor...)
 			tip := id(repo.Commit("main", "a", "1"))
@@ -199,7 +199,7 @@ func TestHostileNames(t *testing.T) {
 	})
 }
 
-// A server that lies about a pack, or says nothing, costs an error.
+// If a server sends a wrong pack, or no answer, the result is an error.
 func TestHostilePacks(t *testing.T) {
 	s := remotetest.Serve(t)
 	repo := s.Repository("app.git")

@@ -12,10 +12,10 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// GitOps is where the tests' environment keeps its tree.
+// GitOps is the place of the tree of the tests' environment.
 var GitOps = &model.GitOps{Repo: "https://git.example.test/platform/gitops", Branch: "dev", Path: "fleet"}
 
-// Registered is where it keeps its tree as an artifact of an OCI registry.
+// Registered is the place of that tree as an artifact of an OCI registry.
 var Registered = &model.GitOps{OCI: "oci://registry.example.test/platform/fleet", Tag: "dev",
 	Path: "fleet", SecretRef: "registry"}
 

@@ -28,7 +28,7 @@ import (
 func (tree Tree) Conforms(t testing.TB) {
 	t.Helper()
 	for name, data := range tree.Files {
-		if path.Ext(name) != ".yaml" || path.Base(path.Dir(name)) == "templates" { // those are of a chart
+		if path.Ext(name) != ".yaml" || path.Base(path.Dir(name)) == "templates" { // a chart's templates
 			continue
 		}
 		checkDocuments(t, name, data)
@@ -85,8 +85,8 @@ func checkRemoval(t testing.TB, b backends.Backend, ct *backends.ClusterType, fo
 	}
 }
 
-// checkDocuments finds documents of a YAML stream that hold nothing: kustomize
-// passes over them, and kubectl and others do not.
+// checkDocuments finds empty documents of a YAML stream. kustomize ignores them, and kubectl and
+// others do not.
 func checkDocuments(t testing.TB, name string, data []byte) {
 	t.Helper()
 	for _, doc := range regexp.MustCompile(`(?m)^---$`).Split(strings.TrimPrefix(string(data), "---\n"), -1) {

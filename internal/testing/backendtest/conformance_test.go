@@ -57,7 +57,7 @@ func (careless) Bootstrap(*backends.ClusterType, []backends.Folder) ([]byte, []d
 	return nil, nil
 }
 
-// Each check finds what it is for.
+// Each check finds the mistake that it looks for.
 func TestConformsFinds(t *testing.T) {
 	object := func(metadata, rest string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\n" + metadata + rest

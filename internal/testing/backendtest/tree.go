@@ -316,7 +316,7 @@ func hunks(before, after []byte) []byte {
 	return out
 }
 
-// describe returns the diagnostics as text: what, where, about whom, what to do.
+// describe returns the diagnostics as text, with their sites, subjects and hints.
 func describe(ds []diag.Diagnostic) string {
 	var b strings.Builder
 	for _, d := range ds {

@@ -83,7 +83,7 @@ func (b bomb) build(k *kalypso, dir string) (c cost, err error) {
 	return c, err
 }
 
-// overBound is about what such a build takes, as a multiple of the bound.
+// overBound is the approximate cost of such a build, as a multiple of the bound.
 func overBound(of func(*bombs) float64) func(*report) (float64, bool) {
 	return func(r *report) (float64, bool) {
 		if r.Bombs == nil {

@@ -10,7 +10,7 @@ import (
 // budget is a limit for the cost of work. The budgets are for a machine with two processors.
 type budget struct {
 	work        string
-	assignments int // of the platform; 0 if it is none of the generated
+	assignments int // of the platform; 0 if it is not a generated one
 	unit        string
 	most        float64
 	of          func(*measured) float64
@@ -167,8 +167,8 @@ func over2(a, b work) func(*measured) float64 {
 
 const budgetRow = "%-53s %9s %9s %9s %12s %14s  %s\n"
 
-// printBudgets prints what was measured beside the budgets: "-" for a size that
-// was not measured. A budget is held if it is held in all columns.
+// printBudgets prints the measured costs and the budgets: "-" for a size that was not measured. A
+// budget is met if it is met in all columns.
 func printBudgets(out io.Writer, r *report) {
 	fmt.Fprintf(out, "\n"+budgetRow, "budget", "at most", "shared", "distinct", "shared, disk", "distinct, disk", "")
 	for _, b := range budgets {

@@ -151,7 +151,7 @@ func foldersOf(paths []string) []string {
 	return slices.Compact(out)
 }
 
-// check checks that a build changed what it should.
+// check checks that a build changed the expected folders.
 func (c *change) check(written string, got, want []string) error {
 	if !slices.Equal(got, want) || len(got) != c.Assignments {
 		return fmt.Errorf("another value of config %s, of %d assignments, is in %d folders, and the %s changed in %d",

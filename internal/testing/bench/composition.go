@@ -30,8 +30,8 @@ type composition struct {
 	Kind        string `json:"kind"`
 	Assignments int    `json:"assignments"`
 	Kalypso     cost   `json:"kalypso"`
-	// Given is CUE, told which configs each assignment has; Matched is CUE that
-	// finds them by their labels.
+	// Given is CUE with a list of the configs of each assignment. Matched is CUE that finds them
+	// by their labels.
 	Given   cost `json:"cueGiven"`
 	Matched cost `json:"cueMatched"`
 }
@@ -75,7 +75,7 @@ func measureComposition(k *kalypso, j job, runs int) (*composition, error) {
 // exported returns the name of the file with CUE's composition.
 func exported(j job, dir string) string { return filepath.Join(j.Dir, dir+".json") }
 
-// compareValues checks that CUE composed what kalypso did, except the fields that
+// compareValues checks that CUE composed the same values as kalypso, except the fields that
 // contracts fill in.
 func compareValues(j job) error {
 	want, err := readValues(filepath.Join(j.Dir, valuesFile))

@@ -73,7 +73,7 @@ type assignmentText struct {
 	Names  []string          `json:"names,omitempty"`
 }
 
-// writeComprehensions writes the packages for CUE, and what kalypso composes.
+// writeComprehensions writes the packages for CUE, and the values that kalypso composes.
 func writeComprehensions(j job) error {
 	b, err := compiler.Compile(context.Background(), compiler.Request{Dir: j.platform()})
 	if err != nil {
@@ -168,8 +168,8 @@ func equals(s model.Selector, labels map[string]string) (bool, error) {
 	return false, fmt.Errorf("%s is more than equalities", s)
 }
 
-// writePackage writes a package for CUE: the platform's configs as they are, its
-// assignments, and what composes them.
+// writePackage writes a package for CUE: the platform's configs as they are, its assignments, and
+// the comprehension that composes them.
 func writePackage(j job, name, text string, assignments map[string]assignmentText) error {
 	dir := filepath.Join(j.Dir, name)
 	if err := os.MkdirAll(filepath.Join(dir, "cue.mod"), 0o755); err != nil {

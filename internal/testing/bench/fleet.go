@@ -25,11 +25,11 @@ type fleet struct {
 const (
 	fleetRepositories = 4
 	fleetBreadth      = 3  // so many environments come after each
-	fleetSide         = 10 // cluster types, and workloads, all of which are on each
+	fleetSide         = 10 // cluster types, and workloads, which are all on each
 )
 
-// measureFleet promotes a commit to many environments, lets the first one have another,
-// which nobody reports, and asks for the status: all others wait for the first.
+// measureFleet promotes a commit to many environments. Then it gives another commit to the first
+// one, without reports, and measures the status. All other environments wait for the first.
 func measureFleet(k *kalypso, j job, o options) (out *fleet, err error) {
 	out = &fleet{Environments: o.environments, Repositories: min(fleetRepositories, o.environments)}
 	s, err := serve(filepath.Join(j.Dir, "server"))

@@ -31,7 +31,7 @@ type inventory struct {
 	Diffs []*moves `json:"diffs,omitempty"`
 }
 
-// moves is a change that moves clusters between classes, and what diff takes for it.
+// moves is a change that moves clusters between classes, and the cost of diff for it.
 type moves struct {
 	Clusters int  `json:"clusters"` // how many move
 	Record   cost `json:"record"`   // since the output that was built before it

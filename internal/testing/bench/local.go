@@ -112,7 +112,7 @@ func (l *local) chain(k *kalypso, j job, o options) error {
 	cache := filepath.Join(j.Dir, "cache")
 	last := environments[len(environments)-1].name
 	value := 0
-	least, err := bestCarried(o.runs+1, func() (c carried, err error) { // the first has nothing to begin with
+	least, err := bestCarried(o.runs+1, func() (c carried, err error) { // the first run has no earlier state
 		value++
 		if err := writeChanging(j.platform(), 1, value); err != nil {
 			return c, err

@@ -51,7 +51,7 @@ type options struct {
 	json                bool
 }
 
-// run is the program, or, if the environment says so, one of its processes.
+// run runs the program. If stepVariable is set, it runs one of its child processes.
 func run(args []string, out io.Writer) error {
 	if step := os.Getenv(stepVariable); step != "" {
 		return runStep(step)
@@ -240,7 +240,7 @@ func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 	return r, nil
 }
 
-// measureAllPromotions measures what goes through servers of git.
+// measureAllPromotions measures the work with servers of git.
 func measureAllPromotions(k *kalypso, r *report, o options, work string, out io.Writer) (err error) {
 	if o.files > 0 {
 		if r.Promotions, err = measurePromotions(k,

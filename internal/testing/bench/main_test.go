@@ -24,9 +24,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestSlowMeasures runs all of the program on a small platform of each kind. That a changed value
-// changes its folders only, and that CUE composes the same values, is among what
-// it checks itself.
+// TestSlowMeasures runs all of the program on a small platform of each kind. The program itself
+// checks that a changed value changes only its folders, and that CUE composes the same values.
 func TestSlowMeasures(t *testing.T) {
 	isolated.Slow(t, "it measures a small platform in all ways")
 	dir, disk, profiles, page := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "page.md")

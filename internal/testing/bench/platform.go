@@ -105,7 +105,7 @@ func (b *bench) measure(parts ...func() error) error {
 
 func (b *bench) remove(dir string) error { return removeFrom(b.Dir, dir) }
 
-// removeFrom removes a folder where the folder that all is in is in memory.
+// removeFrom removes a folder if the folder of all files is in memory.
 func removeFrom(all, dir string) error {
 	if !inMemory(all) {
 		return nil
@@ -169,7 +169,7 @@ func (b *bench) folders() error {
 	return err
 }
 
-// copies measures a cold build into the same folder, and what else fills a folder.
+// copies measures a cold build into the same folder, and other ways to fill a folder.
 func (b *bench) copies() error {
 	again := filepath.Join(b.Dir, "cache-again")
 	if _, err := b.once(coldWritten, b.buildFolder(again, b.folder())); err != nil {
@@ -188,8 +188,8 @@ func (b *bench) copies() error {
 	return b.remove(copied)
 }
 
-// idle measures builds of a folder where nothing changed, and git's own look at
-// the same files, all of which are committed.
+// idle measures builds of an unchanged folder, and git's own check of the same files, all of
+// which are committed.
 func (b *bench) idle() error {
 	for _, args := range [][]string{
 		{"init", "-q"},

@@ -16,12 +16,12 @@ import (
 
 // cost is the cost of a process.
 type cost struct {
-	CPU    float64 `json:"cpuSeconds"` // of which the kernel took System
+	CPU    float64 `json:"cpuSeconds"` // including System, the time of the kernel
 	System float64 `json:"systemSeconds"`
 	Wall   float64 `json:"wallSeconds"`
 	Memory int64   `json:"peakBytes"` // resident, at its peak
-	// Own is Memory without the pages of the program's file; Memory where the system does
-	// not tell.
+	// Own is Memory without the pages of the program's file. It equals Memory if the system does
+	// not report them.
 	Own int64 `json:"ownPeakBytes"`
 }
 
@@ -79,8 +79,7 @@ func ownMemory(p *os.Process) func() int64 {
 	return func() int64 { close(done); return <-most }
 }
 
-// best runs what makes a command several times, and returns the cost of the run
-// with the least CPU time.
+// best runs a command several times, and returns the cost of the run with the least CPU time.
 func best(runs int, command func() (*exec.Cmd, error)) (least cost, err error) {
 	for run := range runs {
 		cmd, err := command()

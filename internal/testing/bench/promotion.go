@@ -37,7 +37,7 @@ type carried struct {
 	wire
 }
 
-// add counts a command that comes after another.
+// add adds the cost of another command that runs afterwards.
 func (c *carried) add(next carried) {
 	c.CPU += next.CPU
 	c.System += next.System
@@ -66,8 +66,8 @@ const filesEach = 4
 // environment is the one that generated platforms have, and its branch.
 const environment = "dev"
 
-// measurePromotions promotes commits of a generated platform that change so many files
-// of a branch, and does with git what that does to the branch.
+// measurePromotions promotes commits of a generated platform that change so many files of a
+// branch. It also makes the same changes of the branch with git.
 func measurePromotions(k *kalypso, j job, o options) (out *promotions, err error) {
 	j.Assignments = o.files / filesEach
 	p := &promotion{kalypso: k, job: j, runs: o.runs, out: &promotions{}}
@@ -125,7 +125,7 @@ func (p *promotion) first(changes []int) error {
 	if p.out.First, err = p.promote(filepath.Join(p.Dir, "nothing")); err != nil {
 		return err
 	}
-	if _, err := p.promote(p.cache()); err != nil { // there is nothing to do, and all to remember
+	if _, err := p.promote(p.cache()); err != nil { // it changes nothing, and fills the caches
 		return err
 	}
 	files, err := output(git(p.gitops.dir, "ls-tree", "-r", "--name-only", environment))
@@ -133,7 +133,7 @@ func (p *promotion) first(changes []int) error {
 	return err
 }
 
-// promote promotes what there is, with a cache.
+// promote promotes the platform's head, with a cache.
 func (p *promotion) promote(cache string) (c carried, err error) {
 	return p.server.carry(p.command(cache, "promote", "--env", environment, "--repo", p.platform.url, "-o", "json"))
 }
@@ -278,7 +278,7 @@ func commitAll(dir, message, url string) error {
 type declared struct {
 	name, repository string
 	after            string
-	reported         bool // a commit has run there only when somebody says so
+	reported         bool // a commit counts as running there only after a report
 }
 
 // writeEnvironments declares environments in a generated platform, in place of its own.

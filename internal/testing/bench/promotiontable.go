@@ -18,7 +18,7 @@ func printCarried(out io.Writer, name string, c carried) {
 		fmt.Sprint(c.Requests), kibibytes(c.Sent), kibibytes(c.Received))
 }
 
-// printPromotions prints what promotions cost beside git with a work tree.
+// printPromotions prints the costs of promotions and of git with a work tree.
 func printPromotions(out io.Writer, p *promotions) {
 	if p == nil {
 		return
@@ -49,7 +49,7 @@ func printOver(out io.Writer, name string, a, b carried) {
 		ratio(float64(a.Memory), float64(b.Memory)), ratio(float64(a.bytes()), float64(b.bytes())))
 }
 
-// printFleet prints what it cost to ask where commits are.
+// printFleet prints the costs of finding commits.
 func printFleet(out io.Writer, f *fleet) {
 	if f == nil {
 		return
@@ -63,7 +63,7 @@ func printFleet(out io.Writer, f *fleet) {
 
 func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)>>10) }
 
-// printLocal prints what promotions between folders cost.
+// printLocal prints the costs of promotions between folders.
 func printLocal(out io.Writer, l *local) {
 	fmt.Fprintf(out, "\n%-44s %9s %9s %10s %10s\n", "Promotions between folders, with git's part",
 		"cpu", "wall", "peak", "own")

@@ -18,7 +18,7 @@ type report struct {
 	Disk       string  `json:"disk"`   // where files of OnDisk were
 
 	Platforms    []*measured    `json:"platforms"`
-	OnDisk       []*measured    `json:"onDisk,omitempty"` // the same platforms on a disk, only what budgets need
+	OnDisk       []*measured    `json:"onDisk,omitempty"` // the same platforms on a disk, only for the budgets
 	Compositions []*composition `json:"compositions"`
 	Promotions   *promotions    `json:"promotions,omitempty"`
 	Fleet        *fleet         `json:"fleet,omitempty"`
@@ -38,7 +38,7 @@ func find(all []*measured, kind string, assignments int) *measured {
 	return nil
 }
 
-// load is the machine's load over the last minute, where Linux tells it.
+// load returns the machine's load over the last minute, if Linux reports it.
 func load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -70,7 +70,7 @@ func (s *server) repository(name string) (*served, error) {
 			return nil, err
 		}
 	}
-	_, err := output(git(r.dir, "config", "receive.autogc", "false")) // it would go on while something else is measured
+	_, err := output(git(r.dir, "config", "receive.autogc", "false")) // it would continue during the next measurement
 	return r, err
 }
 

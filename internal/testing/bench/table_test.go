@@ -140,7 +140,8 @@ func TestPageNeedsMarkers(t *testing.T) {
 	}
 }
 
-// TestDocumentedTable finds what the documentation shows where -doc writes it.
+// TestDocumentedTable checks that the table in the documentation is in the place where -doc
+// writes it.
 func TestDocumentedTable(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/performance.md")
 	if err != nil {

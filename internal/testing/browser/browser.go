@@ -38,7 +38,7 @@ func InstallAxe(t *testing.T) string {
 	return string(text)
 }
 
-// Tab is one of a browser. It fails the test where a page reports an error.
+// Tab is a tab of a browser. It fails the test if a page reports an error.
 type Tab struct {
 	t      *testing.T
 	ctx    context.Context
@@ -77,7 +77,7 @@ func NewTab(t *testing.T, axe string) *Tab {
 	return out
 }
 
-// Expect has the test pass where a page reports an error with a text, such as a status.
+// Expect makes the test pass if a page reports an error with a text, such as a status.
 func (b *Tab) Expect(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *Tab) Run(script string) {
 // Await waits until a condition of the page holds, or of one that it leads to.
 func (b *Tab) Await(condition string) {
 	b.t.Helper()
-	const left = "(-32000)" // the code where the page that was asked is left
+	const left = "(-32000)" // the code if the browser has left the page
 	for pages := 0; ; pages++ {
 		_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](condition, chromedp.WithPollingTimeout(2*time.Minute)))
 		if err == nil {

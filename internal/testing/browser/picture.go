@@ -10,9 +10,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// CheckPicture holds that a PNG file shows what a page looks like, in a window of 1000 pixels and a
-// height. Fonts, times and versions of the browser may differ a little. KALYPSO_UPDATE=1 has it
-// write the file instead.
+// CheckPicture checks that a PNG file shows a page as it looks in a window of 1000 pixels and a
+// height. Fonts, times and versions of the browser may differ a little. With KALYPSO_UPDATE=1 it
+// writes the file instead.
 func (b *Tab) CheckPicture(url, file string, height int64) {
 	b.t.Helper()
 	b.Do(chromedp.EmulateViewport(1000, height), chromedp.Navigate(url))

@@ -1,5 +1,5 @@
-// Package commandtest runs the helm and kustomize commands of the versions in go.mod,
-// for tests that compare what is rendered in process with them.
+// Package commandtest runs the helm and kustomize commands of the versions in go.mod, for tests
+// that compare the rendering in process with them.
 package commandtest
 
 import (
@@ -28,8 +28,8 @@ var (
 	mu        sync.Mutex
 )
 
-// environment is that in which the tests were started: go needs its proxies, and tests
-// take them away.
+// environment is the environment at the start of the tests. go needs its proxies, and tests
+// remove them.
 var environment = os.Environ()
 
 // build returns the path of a command, which it has built.

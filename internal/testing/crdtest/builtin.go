@@ -35,10 +35,9 @@ var builtin = func() *runtime.Scheme {
 	return s
 }()
 
-// checkBuiltin decodes an object as strictly as an API server that was asked to
-// (fieldValidation=Strict), and checks its metadata. Whether its kind has a
-// namespace is not known here, and what the API server checks of single fields
-// lies in code that it does not publish.
+// checkBuiltin decodes an object as strictly as an API server with fieldValidation=Strict, and
+// checks its metadata. It does not know whether the kind has a namespace. The API server does not
+// publish its checks of single fields.
 func checkBuiltin(gvk schema.GroupVersionKind, text []byte) error {
 	object, err := builtin.New(gvk)
 	if err != nil {

@@ -104,7 +104,7 @@ func check(doc []byte) error {
 	return crd.check(object)
 }
 
-// check does to a new object what the API server does: unknown fields, defaults,
+// check makes the same checks of a new object as the API server: unknown fields, defaults,
 // metadata, schema, list types and CEL rules, in this order.
 func (c *crd) check(object map[string]any) error {
 	var errs field.ErrorList

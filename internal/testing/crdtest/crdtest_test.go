@@ -114,7 +114,7 @@ func TestCheckAcceptsWhatAServerAccepts(t *testing.T) {
 	}
 }
 
-// A check that finds nothing wrong is worth nothing unless it finds these.
+// A check is only useful if it finds these mistakes.
 func TestCheckRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ object, from, to, want string }{
 		"an unknown field":                 {release, "interval: 10m", "interval: 10m\n  intervall: 10m", "spec.intervall"},

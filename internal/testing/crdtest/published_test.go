@@ -46,8 +46,8 @@ func TestPublishedFindsAWrongField(t *testing.T) {
 	}
 }
 
-// platforms returns the YAML files of each platform's trees, by path, except those of
-// cluster types that are not for Kubernetes.
+// platforms returns the YAML files of each platform's trees, by path, except the files of cluster
+// types that are not for Kubernetes.
 func platforms(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
 	dirs, err := filepath.Glob("../../../examples/*/cue.mod")
@@ -59,7 +59,7 @@ func platforms(t *testing.T) map[string]map[string][]byte {
 	for _, dir := range dirs {
 		dir = filepath.Dir(dir)
 		r := compiler.Request{Dir: dir}
-		if filepath.Base(dir) == "tenants" { // of which the other one has errors on purpose
+		if filepath.Base(dir) == "tenants" { // its other environment has errors on purpose
 			r.Environments = []string{"dev"}
 		}
 		b, err := compiler.Compile(t.Context(), r)

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Serve has the names of the process lead to the addresses of IPv4 in a map, and to no others,
-// until the test ends. A name is in lower case and ends in a dot. No test may run beside it.
-// It returns how often names were resolved to addresses.
+// Serve makes the process resolve only the names in a map, to their addresses of IPv4, until the
+// test ends. A name is in lower case and ends in a dot. No test may run at the same time. It
+// returns the number of times that names were resolved to addresses.
 func Serve(t testing.TB, names map[string]netip.Addr) (resolved *atomic.Int64) {
 	t.Helper()
 	resolved = &atomic.Int64{}

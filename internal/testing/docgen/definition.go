@@ -51,7 +51,7 @@ func (w *writer) file(f *ast.File) {
 		w.block("### %s", d.name)
 		w.block("%s", prose(d.doc, "cue"))
 		w.what(d)
-		// Definitions with the same settings stand side by side, after the last.
+		// Definitions with the same settings share a table with columns, after the last of them.
 		if d.settings != nil && (i+1 == len(all) || !samePaths(d, all[i+1])) {
 			first := i
 			for first > 0 && samePaths(all[first-1], d) {
@@ -89,7 +89,7 @@ func (w *writer) what(d definition) {
 	}
 }
 
-// list writes the fields of a struct, and those below them.
+// list writes the fields of a struct, and the fields below them.
 func (w *writer) list(s *ast.StructLit, indent string) string {
 	var b strings.Builder
 	for _, f := range fieldsOf(s.Elts) {
@@ -139,8 +139,8 @@ func explained(s *ast.StructLit) bool {
 	})
 }
 
-// settings are the leaves of a struct. Its description says again what the
-// definition's comment says.
+// settings returns the leaves of a struct. Its description repeats the definition's comment, and
+// is left out.
 func (w *writer) settings(s *ast.StructLit, path string) []setting {
 	var out []setting
 	for _, f := range fieldsOf(s.Elts) {

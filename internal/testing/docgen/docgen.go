@@ -33,7 +33,7 @@ func Pages(root *cobra.Command) (map[string][]byte, error) {
 // page is a Markdown page as it grows.
 type page struct{ bytes.Buffer }
 
-// newPage begins a page; from says what to change instead of it.
+// newPage begins a page. from is the source to change in place of the page.
 func newPage(title, from string) *page {
 	p := &page{}
 	fmt.Fprintf(p, "<!-- Generated from %s by `make docs`. Do not edit. -->\n\n# %s\n", from, title)

@@ -118,7 +118,7 @@ func (w *writer) disjunction(all []ast.Expr) shape {
 	return out
 }
 
-// condition is a constraint on strings in words.
+// condition returns a constraint on strings as text.
 func condition(e ast.Expr) (string, bool) {
 	u, ok := unparen(e).(*ast.UnaryExpr)
 	if !ok {
@@ -163,7 +163,7 @@ func (w *writer) code(all ...ast.Expr) string {
 	return text
 }
 
-// link is where the first definition that an expression names is described.
+// link returns the link to the description of the first definition that an expression names.
 func (w *writer) link(e ast.Expr) (link string) {
 	ast.Walk(e, func(n ast.Node) bool {
 		switch x := n.(type) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso"
 )
 
-// chapters are the files of the schema in the order that a reader wants.
+// chapters are the files of the schema in a good order for readers.
 var chapters = []string{
 	"environment.cue", "promotion.cue", "cluster.cue", "inventory.cue", "workload.cue",
 	"workspace.cue", "manifests.cue", "registration.cue", "policy.cue", "config.cue",

@@ -1,5 +1,5 @@
-// Package editor is an editor without a screen, for tests of language servers: it opens
-// files, types, asks, and prints what a person would see.
+// Package editor is an editor without a screen, for tests of language servers. It opens files,
+// types, sends requests, and prints the answers as a person would see them.
 package editor
 
 import (

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Session plays a session with a server, which a file has: lines of words, those in quotes as in
-// Go. Each line is printed, and what the editor shows then.
+// Session plays a session with a server from a file. A line has words, with quotes as in Go. It
+// prints each line, and the editor's display after it.
 //
 //	start FOLDER...            start the server; with no folder in a workspace without folders
 //	open FILE                  open a file
 //	type FILE OLD NEW          replace a text
 //	close FILE                 close it
 //	wait FILE TEXT             wait for a diagnostic with a code, or a text in its message
-//	gone FILE TEXT             wait until there is none; "" is in every message
-//	rename FILE TEXT NAME      rename what the cursor is on in TEXT, as in "wor^kspace"
-//	QUESTION FILE TEXT         ask the server, as [Editor.Ask] does
+//	gone FILE TEXT             wait until there is no such diagnostic; "" is in every message
+//	rename FILE TEXT NAME      rename the word at the cursor in TEXT, as in "wor^kspace"
+//	QUESTION FILE TEXT         send a question to the server, as [Editor.Ask] does
 func Session(file string, server func() *exec.Cmd, out io.Writer) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -53,8 +53,8 @@ func main() {
 }
 
 // check prints the findings of the files, in their order, and reports whether there are any. It
-// ignores files that are neither Go nor Markdown. Without files it checks those that git tracks
-// outside of testdata.
+// ignores files that are neither Go nor Markdown. Without files it checks the files that git
+// tracks outside of testdata.
 func check(out io.Writer, files []string, c classes) (found bool, err error) {
 	if len(files) == 0 {
 		tracked, err := exec.Command("git", "ls-files", "*.go", "*.md", ":!*/testdata/*").Output()
@@ -134,7 +134,8 @@ func findings(blocks []block) (all []finding) {
 	return all
 }
 
-// goBlocks returns the comments of a Go file and the texts of its commands; none of generated files.
+// goBlocks returns the comments of a Go file and the texts of its commands. It returns nothing
+// for generated files.
 func goBlocks(name string, source []byte, c classes) ([]block, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.ParseComments|parser.SkipObjectResolution)

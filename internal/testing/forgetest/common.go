@@ -72,7 +72,7 @@ type Fault struct {
 	Status       int
 	Header       map[string]string
 	Body         string
-	// Done lets the server do what it is asked before: only the answer is lost.
+	// Done makes the server obey the request first, so that only the answer is lost.
 	Done bool
 }
 

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Gitea is a Gitea or Forgejo instance with one repository: what promotion uses of
-// the API, with the answers of Gitea 1.25.
+// Gitea is a Gitea or Forgejo instance with one repository. It has the part of the API that
+// promotion uses, with the answers of Gitea 1.25.
 type Gitea struct {
 	GitlabGitea
 	// Allowed are the ways to merge that the repository allows, as the API names them:
 	// squash, merge, rebase, fast-forward-only.
 	Allowed []string
-	// Required is how many approvals the branches' protection wants.
+	// Required is the number of approvals that the branches' protection requires.
 	Required int
 
 	path   string
@@ -103,7 +103,7 @@ func (g *Gitea) handle(w http.ResponseWriter, r *http.Request, do func(*giteaCal
 	do(c)
 }
 
-// giteaList sends a page. Only some lists of Gitea say which page is the next.
+// giteaList sends a page. Only some lists of Gitea link the next page.
 func giteaList[T any](c *giteaCall, most int, all []T, link bool) {
 	page, next := gitlabGiteaPage(all, c.Request, "limit", most)
 	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(all)))

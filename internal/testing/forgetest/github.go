@@ -49,7 +49,7 @@ func (s *GitHubServer) isEnterprise() bool {
 	return s.Host != "github.com" && !strings.HasSuffix(s.Host, ".ghe.com")
 }
 
-// apiHost is where the APIs are.
+// apiHost returns the host of the APIs.
 func (s *GitHubServer) apiHost() string {
 	if s.isEnterprise() {
 		return s.Host
@@ -85,8 +85,7 @@ func (s *GitHubServer) AddUser(login string) (token string) {
 	return token
 }
 
-// Lag makes the server forget to list what is made from now on, for the next n times
-// that it lists anything of the kind.
+// Lag makes the server leave new objects out of lists, for the next n lists of their kind.
 func (s *GitHubServer) Lag(n int) {
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -146,7 +145,7 @@ func found(body any) reply { return reply{status: http.StatusOK, body: body} }
 
 var notFound = fail(http.StatusNotFound, "Not Found")
 
-// answer finds out whose request it is, and what it is of.
+// answer determines the user and the path of a request, and sends the answer.
 func (s *GitHubServer) answer(routes http.Handler, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("X-RateLimit-Remaining", "4999")
@@ -205,7 +204,7 @@ func (s *GitHubServer) handle(do func(*call) reply) http.HandlerFunc {
 	}
 }
 
-// write sends an answer, one page of it, or that it is what it was.
+// write sends an answer, a page of it, or that it has not changed.
 func (s *GitHubServer) write(w http.ResponseWriter, r *http.Request, out reply) {
 	body := out.body
 	if out.list != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// run calls git in the bare repository, as nobody in particular at the server's time.
+// run runs git in the bare repository, with a neutral user and the server's time.
 func (r *GitHubRepository) run(stdin string, arguments ...string) (string, error) {
 	command := exec.Command("git", append([]string{"-C", r.Dir}, arguments...)...)
 	date := r.server.Clock.Now().Format(time.RFC3339)
@@ -31,7 +31,7 @@ func (r *GitHubRepository) run(stdin string, arguments ...string) (string, error
 	return strings.TrimSpace(string(out)), err
 }
 
-// git is run, where it cannot fail.
+// git runs git if it cannot fail.
 func (r *GitHubRepository) git(arguments ...string) string {
 	out, err := r.run("", arguments...)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// graphQL knows operations by their names, and has their variables for arguments. An
-// unknown one is an error, so that no client counts on what was never played.
+// graphQL answers operations by their names, with their variables as arguments. An unknown
+// operation is an error, so that no client depends on a missing one.
 func (s *GitHubServer) graphQL(c *call) reply {
 	name := c.text("operationName")
 	variables, _ := c.in["variables"].(map[string]any)
@@ -78,7 +78,7 @@ func (s *GitHubServer) pullByNode(id string) (*GitHubRepository, *GitHubPull) {
 	return nil, nil
 }
 
-// reviewDecision is null where no rule wants a review.
+// reviewDecision answers with null if no rule requires a review.
 func (s *GitHubServer) reviewDecision(owner, name string, number int) reply {
 	r := s.repo(owner, name)
 	if r == nil {

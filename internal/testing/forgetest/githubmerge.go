@@ -38,7 +38,8 @@ func (r *GitHubRepository) mergePull(p *GitHubPull, c *call) reply {
 		"message": "Pull Request successfully merged"})
 }
 
-// allows reports whether the repository allows a method, and what it calls it.
+// allows reports whether the repository allows a method, and returns the method's name in
+// messages.
 func (r *GitHubRepository) allows(method string) (bool, string) {
 	switch method {
 	case "squash":
@@ -49,7 +50,8 @@ func (r *GitHubRepository) allows(method string) (bool, string) {
 	return r.MergeCommit, "Merge commits"
 }
 
-// blocked is why the rules do not let a pull request be merged; "" if they do.
+// blocked returns the reason why the rules do not allow merging a pull request. It returns "" if
+// they do.
 func (r *GitHubRepository) blocked(p *GitHubPull) string {
 	rules := r.Rules[p.Base]
 	for _, name := range rules.Statuses {

@@ -84,8 +84,7 @@ func (r *GitHubRepository) ChangePull(number int, change func(*GitHubPull)) {
 	})
 }
 
-// Review adds a review of the present head; it takes the reviewer off the list of
-// those who are wanted.
+// Review adds a review of the present head. It removes the reviewer from the requested ones.
 func (r *GitHubRepository) Review(number int, by, state string) {
 	r.ChangePull(number, func(p *GitHubPull) {
 		p.Reviews = append(p.Reviews, GitHubReview{By: by, State: state, Commit: p.HeadID, At: r.server.Clock.Now()})

@@ -16,7 +16,7 @@ type GitHubRepository struct {
 	Owner, Name string
 	Dir         string // of the bare repository
 
-	// The settings. A token that may not see them gets none of the merge methods.
+	// The settings. A token that may not see them gets no merge methods.
 	Squash, MergeCommit, Rebase bool
 	HideSettings                bool
 	AutoMerge, MergeQueue       bool
@@ -90,8 +90,8 @@ func (s *GitHubServer) AddRepository(owner, name, dir string) *GitHubRepository 
 	return r
 }
 
-// Change changes the repository while the server may be in use; what that allows to
-// be merged, and waits for it, is merged.
+// Change changes the repository while the server may be in use. Then it merges the waiting pull
+// requests that may be merged now.
 func (r *GitHubRepository) Change(change func(*GitHubRepository)) {
 	r.server.state.Lock()
 	defer r.server.state.Unlock()
@@ -105,7 +105,7 @@ func (r *GitHubRepository) Hide(login string) {
 	r.Change(func(r *GitHubRepository) { r.hidden[login] = true })
 }
 
-// AddStatus says something of a commit; At is the server's time unless it is set.
+// AddStatus adds a status of a commit. At is the server's time unless it is set.
 func (r *GitHubRepository) AddStatus(s GitHubStatus) {
 	if s.At.IsZero() {
 		s.At = r.server.Clock.Now()
@@ -190,7 +190,7 @@ func (r *GitHubRepository) createLabel(c *call) reply {
 	return reply{status: http.StatusCreated, body: map[string]any{"name": c.text("name"), "color": c.text("color")}}
 }
 
-// invalid is a 422, as GitHub words it.
+// invalid returns a 422 in GitHub's form.
 func invalid(resource, field, code, message string) reply {
 	problem := map[string]any{"resource": resource, "code": code}
 	if field != "" {

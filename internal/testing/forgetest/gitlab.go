@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// GitLab is a GitLab instance with one project: what promotion uses of the REST API,
-// with the transitions, limits and answers of GitLab 18.
+// GitLab is a GitLab instance with one project. It has the part of the REST API that promotion
+// uses, with the transitions, limits and answers of GitLab 18.
 type GitLab struct {
 	GitlabGitea
 	// MergeMethod and Squash are the project's settings.

@@ -48,7 +48,7 @@ type GitlabGiteaFault struct {
 	Status int
 	Header map[string]string
 	Body   string
-	// Done says that the request is obeyed before it goes wrong.
+	// Done is true if the request is obeyed before it fails.
 	Done bool
 }
 
@@ -58,7 +58,7 @@ type gitlabGiteaChange struct {
 	author                         string
 	labels, reviewers, teams       []string
 	fork, auto                     bool
-	blocked                        string // why it cannot be merged yet, in the server's words
+	blocked                        string // why it cannot be merged yet, as the server names it
 	merged, headWhenMerged         string
 	notes                          []gitlabGiteaNote
 	approvals                      []gitlabGiteaReview
@@ -67,7 +67,8 @@ type gitlabGiteaChange struct {
 
 type gitlabGiteaNote struct{ by, body string }
 
-// gitlabGiteaNoteID is the id of a comment: it is one among those of all changes.
+// gitlabGiteaNoteID returns the id of a comment, which is unique among the comments of all
+// changes.
 func gitlabGiteaNoteID(c *gitlabGiteaChange, i int) int { return c.number*1000 + i }
 
 // noteOf returns the comment of an id, or nil.
@@ -178,7 +179,7 @@ func (g *GitlabGitea) Requests() []string {
 	return all
 }
 
-// Writes is Requests without those that only read, and without queries.
+// Writes returns Requests without requests that only read, and without queries.
 func (g *GitlabGitea) Writes() []string {
 	var writes []string
 	for _, r := range g.Requests() {
@@ -190,7 +191,7 @@ func (g *GitlabGitea) Writes() []string {
 	return writes
 }
 
-// headOf returns the head of a change, and notes it where it is a new one.
+// headOf returns the head of a change, and records it if it is new.
 func (g *GitlabGitea) headOf(c *gitlabGiteaChange) string {
 	head := c.headWhenMerged
 	if head == "" {
@@ -231,8 +232,7 @@ func (g *GitlabGitea) State(number int) GitlabGiteaState {
 	return s
 }
 
-// Block says why a change cannot be merged yet, in the words of the server, or
-// "".
+// Block sets the reason why a change cannot be merged yet, as the server names it, or "".
 func (g *GitlabGitea) Block(number int, why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// Commit puts a file onto a branch, and returns the commit. A new branch begins at
-// another one, or at nothing for "".
+// Commit adds a file to a branch, and returns the commit. A new branch begins at another one, or
+// without a parent for "".
 func (g *GitlabGitea) Commit(branch, from, file, content string) git.Hash {
 	g.t.Helper()
 	parent := g.tip(branch)
@@ -108,7 +108,7 @@ func (g *GitlabGitea) merge(c *gitlabGiteaChange, how, message string) {
 	g.git("", "update-ref", "refs/heads/"+c.base, c.merged, base)
 }
 
-// known reports whether the repository has an object: none is packed.
+// known reports whether the repository has an object. Objects are never packed.
 func (g *GitlabGitea) known(id string) bool {
 	_, err := os.Stat(filepath.Join(g.Dir, "objects", id[:min(2, len(id))], id[min(2, len(id)):]))
 	return err == nil

@@ -105,7 +105,7 @@ func (g *GitlabGitea) Label(number int, name string) {
 	g.changes[number-1].labels = append(g.changes[number-1].labels, name)
 }
 
-// SetStatus lets somebody say something of a commit.
+// SetStatus sets a status of a commit by somebody.
 func (g *GitlabGitea) SetStatus(commit git.Hash, name, state, by, description string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Every target of the module says what holds.
+// Every target of the module has a comment about its property.
 func TestFind(t *testing.T) {
 	targets, err := find("../../..")
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command fuzz runs every fuzz target of the module for a while, one after the other, and says
-// how many inputs each has tried. With -write it writes that to docs/fuzzing.md. An input that
-// fails a target lies in testdata/fuzz beside it afterwards, and the exit code is 1.
+// Command fuzz runs every fuzz target of the module for a while, one after the other, and prints
+// the number of inputs that each has tried. With -write it writes the numbers to docs/fuzzing.md.
+// If an input fails a target, it is stored in testdata/fuzz next to the target, and the exit code
+// is 1.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// page is where the table is, between two marks.
+// page is the file with the table, between two marks.
 const (
 	page  = "docs/fuzzing.md"
 	begin = "<!-- fuzz: begin -->\n"
@@ -18,8 +18,8 @@ const (
 // few is how many inputs a second need a reason.
 const few = 1000
 
-// writePage writes the table of some targets to the page. The error names those that try few
-// inputs and do not say why.
+// writePage writes the table of some targets to the page. It returns an error that names the
+// targets that try few inputs without a reason.
 func writePage(targets []target, each time.Duration) error {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 type target struct {
 	dir  string // of its package, with slashes, relative to the module
 	name string
-	// says is the first sentence of its comment, and slow what follows "Slow:" there: why
-	// it tries few inputs.
+	// says is the first sentence of its comment. slow is the text after "Slow:" there, the reason
+	// why it tries few inputs.
 	says, slow string
 	rate       int // inputs in a second of one processor
 }

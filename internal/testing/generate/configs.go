@@ -185,8 +185,8 @@ func newConfig(draw *rand.Rand, s Size, l int, level level, values []string, key
 	return e
 }
 
-// addStructures adds structs that unify with those of other levels, lists that
-// compose by a strategy, and a list that is this level's own.
+// addStructures adds structs that unify with structs of other levels, lists that compose by a
+// strategy, and a list of only this level.
 func addStructures(draw *rand.Rand, set map[string]any, topic, id string) {
 	set["services"] = map[string]any{topic: map[string]any{
 		"endpoint": map[string]any{"host": fmt.Sprintf("%s.%s.internal", topic, id),

@@ -24,7 +24,7 @@ type labels map[string]string
 // clusterType is a generated cluster type.
 type clusterType struct {
 	name   string
-	labels labels // region, class, size, restricted where it is so
+	labels labels // region, class, size, and restricted if it is restricted
 }
 
 // regions is how many regions the cluster types are in: few enough that some
@@ -87,8 +87,8 @@ type target struct {
 	labels         labels // product, tier, purpose, criticality
 }
 
-// products is how many products there are. Each has a policy of its own, which
-// does the selecting; the other policies select again what these have selected.
+// products returns the number of products. Each has a policy of its own, which selects its
+// assignments. The other policies select some of them again.
 func products(s Size) int { return min(max(3, s.Policies*2/3), s.Workloads) }
 
 // newTargets makes targets, by workload. Workloads belong to products, equally

@@ -30,8 +30,8 @@ type Size struct {
 	// Overlap is about how many configs match one assignment. There are more
 	// where Configs could not be reached otherwise.
 	Overlap int
-	// StructuredShare is the share of configs, from 0 to 1, that hold structs and
-	// lists beside scalars.
+	// StructuredShare is the share of configs, from 0 to 1, that have structs and lists in
+	// addition to scalars.
 	StructuredShare float64
 	// DistinctTuples gives each cluster type and each deployment target a config
 	// of its own, so that hardly two assignments have the same configuration.
@@ -64,7 +64,7 @@ func ForAssignments(n int) Size {
 	}
 }
 
-// check says why there is no platform of the size.
+// check returns an error if there is no platform of the size.
 func (s Size) check() error {
 	targets := s.Workloads * s.TargetsPerWorkload
 	// One for all, one in platform.cue, and the levels that every platform has.

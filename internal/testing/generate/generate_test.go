@@ -167,8 +167,8 @@ func entities(t *testing.T, v cue.Value, path string) map[string]cue.Value {
 // assigned is an assignment as the files have it.
 type assigned struct{ deploymentTarget, clusterType string }
 
-// schedule works out the assignments, and checks that nothing is without effect.
-// The value of an assignment is its labels.
+// schedule computes the assignments, and checks that all entities have an effect. The value of an
+// assignment is its labels.
 func schedule(t *testing.T, v cue.Value) map[assigned]labels {
 	t.Helper()
 	clusters := map[string]labels{}

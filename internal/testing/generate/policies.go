@@ -11,13 +11,13 @@ type pair struct {
 	clusterType *clusterType
 }
 
-// newPolicies makes the policies and returns them with the assignments that they
-// make, in no useful order but always the same.
+// newPolicies makes the policies and returns them with their assignments, in no useful order but
+// always the same.
 //
-// A main policy assigns a product to a run of regions, so that each region is
-// used; some make an exception. Further policies select pairs again that are
-// selected already: they give assignments a second reason, by every kind of
-// constraint. The last ones, by name, make the number come out.
+// A main policy assigns a product to a run of regions, so that each region is used. Some have an
+// exception. Further policies select pairs again that are already selected. They add a second
+// reason to assignments, by every kind of constraint. The last ones, by name, make the number of
+// assignments exact.
 func newPolicies(draw *rand.Rand, s Size, targets []target, clusterTypes []clusterType) ([]entry, []pair) {
 	products := group(targets, func(t *target) string { return t.labels["product"] })
 	byRegion := group(clusterTypes, func(c *clusterType) string { return c.labels["region"] })
@@ -53,7 +53,7 @@ func newPolicies(draw *rand.Rand, s Size, targets []target, clusterTypes []clust
 	return p.entries, p.pairs
 }
 
-// plan is the policies so far and what they select.
+// plan has the policies so far and their selection.
 type plan struct {
 	entries []entry
 	pairs   []pair
@@ -126,7 +126,7 @@ func (p *plan) topUp(n int, targets []target, clusterTypes []clusterType) {
 	}
 }
 
-// member is the members of a group, and what they have in common.
+// member has the members of a group, and their common key.
 type member[T any] struct {
 	key     string
 	members []*T

@@ -27,7 +27,7 @@ func New(root, user string) (http.Handler, error) {
 		Stderr: io.Discard,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Go's CGI takes no bodies whose length is not known, and git sends large ones so.
+		// Go's CGI accepts no bodies of unknown length, and git sends large bodies in this way.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return

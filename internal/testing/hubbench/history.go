@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
-// The ids of texts in a made history: those of environments, of targets, which are workloads
-// too, of versions, of messages, and of clusters from 1000 on.
+// The ids of texts in a made history: texts of environments, of targets, which are workloads too,
+// of versions, of messages, and of clusters from 1000 on.
 const textsSQL = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 101000)
 INSERT INTO term (id, text) SELECT i, CASE WHEN i = 1 THEN '' WHEN i < 10 THEN 'env' || i WHEN i < 100 THEN 'w' || i || '-main' WHEN i < 500 THEN 'version-' || i || '-0123456789012345678901234567' WHEN i < 1000 THEN 'message ' || i ELSE 'cluster' || i END FROM n`
 
@@ -52,7 +52,7 @@ var (
 	historyMiddle = historyBegin.Add(90 * 24 * time.Hour)
 )
 
-// history measures what a database with many transitions takes, and how long its answers do.
+// history measures the size of a database with many transitions, and the time of its answers.
 func history(ctx context.Context, o options, total int) error {
 	s, err := store.Open(ctx, o.database)
 	if err != nil {
@@ -114,7 +114,7 @@ func makeHistory(ctx context.Context, o options, db *sql.DB, total int) error {
 	return nil
 }
 
-// pastQuestion is asked of a store; the answer is how many rows there are.
+// pastQuestion is a question to a store. The answer is the number of rows.
 type pastQuestion struct {
 	name string
 	ask  func() (int, error)

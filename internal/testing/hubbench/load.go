@@ -90,7 +90,7 @@ func targetName(i int) string  { return fmt.Sprintf("w%02d-main", i) }
 func clusterName(i int) string { return fmt.Sprintf("cluster%06d", i) }
 
 type report struct {
-	short, full []byte // full is sent where the hub asks for it
+	short, full []byte // full is sent if the hub requests it
 	token       string
 }
 
@@ -130,7 +130,7 @@ func (f *fleet) mostlySame() report { return f.one(true, 0.02) }
 
 func (f *fleet) full() report { return f.one(false, 0) }
 
-// send sends a report, and again with its items where the hub needs them.
+// send sends a report, and sends it again with its items if the hub needs them.
 func (p *process) send(r report) error {
 	for _, body := range [][]byte{r.short, r.full} {
 		req, err := http.NewRequest(http.MethodPost, p.url+"/v1/reports", bytes.NewReader(body))
@@ -289,7 +289,7 @@ type question struct {
 // byVersion is the question that kalypso-observability-hub answers with a report.
 const byVersion = "/v1/counts?by=workload,version,environment"
 
-// ask asks questions until the answer is called for.
+// ask sends questions until the returned function is called, which returns the times.
 func (p *process) ask(f *fleet) func() []question {
 	ctx, stop := context.WithCancel(context.Background())
 	var questions []question

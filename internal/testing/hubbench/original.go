@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/hubtest"
 )
 
-// originalSQL is the schema of kalypso-observability-hub: who is to run what, and what
-// each host's reconciler said of each commit.
+// originalSQL is the schema of kalypso-observability-hub: the desired deployments, and the report
+// of each host's reconciler about each commit.
 //
 //go:embed original.sql
 var originalSQL string
@@ -40,8 +40,8 @@ var hostsSQL = []string{
 	`ANALYZE`,
 }
 
-// reportSQL is its report of how many hosts have which version in which state: what each host's
-// reconciler said last, where it is about a commit that assigned a version.
+// reportSQL is its report of the number of hosts by version and state. It uses the last report of
+// each host's reconciler if that is about a commit that assigned a version.
 const reportSQL = `SELECT e.name, w.name, v.version, d.status, COUNT(*)
 FROM deployment_target t JOIN environment e ON e.id = t.environment_id JOIN workload w ON w.id = t.workload_id
 JOIN deployment_assignment a ON a.deployment_target_id = t.id JOIN workload_version v ON v.id = a.workload_version_id

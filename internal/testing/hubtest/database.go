@@ -155,7 +155,7 @@ func Open(t testing.TB, name string) *store.Store {
 	return s
 }
 
-// SQL opens a database, beside whatever has it open, until the test ends.
+// SQL opens a database until the test ends. Others may have it open, too.
 func SQL(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	driver := "sqlite"

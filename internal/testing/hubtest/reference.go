@@ -103,7 +103,7 @@ func (m *Reference) observed(p place) (best state.Item, at time.Time) {
 	return best, at
 }
 
-// origin returns where an assignment was last said to be taken from.
+// origin returns the last reported origin of an assignment.
 func (m *Reference) origin(p place) (best origin.Origin) {
 	var at, snapshot time.Time
 	for _, r := range m.Reports {
@@ -138,8 +138,8 @@ func (m *Reference) compare(p place, a, b *state.Item) int {
 		a.Since.Compare(b.Since), strings.Compare(folderA, folderB), strings.Compare(entryA, entryB))
 }
 
-// content returns the digests of the folder and of the cluster's entry that a commit has, or the
-// commit where it is not known.
+// content returns the digests of the folder and of the cluster's entry in a commit. If they are
+// not known, it returns the commit.
 func (m *Reference) content(p place, it *state.Item, commit string) (folder, entry string) {
 	if i := m.Wanted.In(commit); i >= 0 {
 		return m.Wanted.At(i, p.key(it)), m.Wanted.At(i, state.EntryKey(p.Cluster.Name))

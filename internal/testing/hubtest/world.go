@@ -84,7 +84,7 @@ func (w *World) Wanted() *state.Wanted {
 // next returns the id of the next commit.
 func (w *World) next() string { return fmt.Sprintf("%04x", len(w.commits)) }
 
-// Commit changes some digests: to new ones, to those of before, or of something else.
+// Commit changes some digests: to new ones, to earlier ones, or to those of another object.
 func (w *World) Commit() {
 	was := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.digests)) {

@@ -1,6 +1,6 @@
-// Package ocitest runs an OCI registry on the loopback interface for tests: the
-// reference implementation, github.com/distribution/distribution, in this process
-// and in memory. Only tests import it, so none of it is in kalypso.
+// Package ocitest runs an OCI registry on the loopback interface for tests: the reference
+// implementation, github.com/distribution/distribution, in this process and in memory. Only tests
+// import it, so kalypso does not contain it.
 package ocitest
 
 import (
@@ -38,8 +38,8 @@ type Registry struct {
 // quiet silences the registry's log, which is the process's.
 var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
 
-// New runs an empty registry. With users, names with their passwords, it lets
-// nobody else read or write.
+// New runs an empty registry. With users, names with their passwords, only they may read or
+// write.
 func New(t testing.TB, users map[string]string) *Registry {
 	t.Helper()
 	quiet()
@@ -95,7 +95,7 @@ func passwords(t testing.TB, users map[string]string) string {
 // Reference is a repository of the registry as kalypso names it.
 func (r *Registry) Reference(repository string) string { return "oci://" + r.Host + "/" + repository }
 
-// Behind puts a proxy in front of the registry, or takes it away, nil.
+// Behind puts a proxy in front of the registry. nil removes the proxy.
 func (r *Registry) Behind(p Proxy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *Registry) Writes() int {
 	return r.Requests(http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
 }
 
-// Stop ends the registry: nobody answers any more at its address.
+// Stop ends the registry. Its address no longer answers.
 func (r *Registry) Stop() {
 	r.server.CloseClientConnections()
 	r.server.Close()

@@ -66,7 +66,7 @@ func (p *Platform) fileOf(e *entity) string {
 	return file
 }
 
-// typeOf returns the cluster type of a row: what it names, else what its inventory does.
+// typeOf returns the cluster type of a row, or else the cluster type of its inventory.
 func (p *Platform) typeOf(file string, w row) string {
 	if w.clusterType != "" {
 		return w.clusterType

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// breakage is a mistake in a platform, beside its description: taking it away
-// repairs the platform, whatever was edited since.
+// breakage is a mistake in a platform, outside of its description. Removing it repairs the
+// platform, whatever was edited since.
 type breakage struct {
 	what    string
 	patches []patch
@@ -45,8 +45,8 @@ func (p *Platform) withBreakages() *Platform {
 	return c
 }
 
-// mistake makes a breakage; ok is false if the platform has nothing that could be
-// broken so.
+// mistake makes a breakage. ok is false if the platform has nothing that can be broken in this
+// way.
 type mistake struct {
 	weight int
 	make   func(p *Platform, r *rand.Rand) (b breakage, ok bool)
@@ -235,7 +235,7 @@ func missingField(p *Platform, r *rand.Rand) (breakage, bool) {
 	return one("missing field", e, []string{c[1]}, nil)
 }
 
-// badOption breaks what only backends look at.
+// badOption breaks a setting that only backends check.
 func badOption(p *Platform, r *rand.Rand) (breakage, bool) {
 	switch r.IntN(5) {
 	case 4:

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The edits below change nothing that the platform means.
+// The edits below do not change the meaning of the platform.
 
 func changeComment(p *Platform, r *rand.Rand) string {
 	if chance(r, 30) {

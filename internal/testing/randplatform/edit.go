@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// editKind is one way to edit a platform. Its function says in one line what it did, or
-// "" if the platform has nothing for it; then it changed nothing.
+// editKind is one way to edit a platform. Its function describes the edit in one line. If the
+// platform has nothing to edit in this way, it returns "" and changes nothing.
 type editKind struct {
 	weight int
 	kind   Kind
@@ -67,8 +67,8 @@ var editKinds = []editKind{
 	{14, Meaning, breakSomething},
 }
 
-// Edit makes one random edit and says in one line what it did. The more is
-// broken, the likelier the edit repairs some of it.
+// Edit makes one random edit and describes it in one line. The more is broken, the likelier the
+// edit repairs some of it.
 func (p *Platform) Edit(r *rand.Rand) (what string) {
 	before := p.Clone()
 	before.before = nil
@@ -175,8 +175,8 @@ func changeValue(p *Platform, r *rand.Rand) string {
 	return ""
 }
 
-// changeDefault changes a default, and mostly also those of other configs that
-// must not differ.
+// changeDefault changes a default. Mostly it also changes the defaults of other configs that must
+// not differ.
 func changeDefault(p *Platform, r *rand.Rand) string {
 	e, ok := p.oneOf(r, "configs")
 	if !ok || e.body.get("defaults") == nil {

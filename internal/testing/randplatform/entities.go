@@ -58,8 +58,8 @@ func (p *Platform) top(r *rand.Rand, scope, key string, body *value) *entity {
 	return p.add(&entity{key: key, scope: scope, file: p.file(r, scope), body: body})
 }
 
-// spread writes some fields of an entity to another file, where no field needs
-// another one beside it.
+// spread writes some fields of an entity to another file, if no field needs another one next to
+// it.
 func (p *Platform) spread(r *rand.Rand, e *entity) {
 	if e.collection == "" || e.name() == "" || e.pinned || e.body.kind != structure ||
 		len(e.body.fields) < 3 || !chance(r, 15) {

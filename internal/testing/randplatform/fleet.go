@@ -64,7 +64,7 @@ func (p *Platform) addInventory(r *rand.Rand, scope string) {
 	}
 }
 
-// newRow returns a row of one of the cluster types, the first of which it need not name.
+// newRow returns a row of one of the cluster types. It need not name the first type.
 func (p *Platform) newRow(r *rand.Rand, types ...string) row {
 	w := row{name: p.newName("store"), labels: map[string]string{}}
 	if t := pick(r, types...); t != types[0] || chance(r, 30) {
@@ -142,8 +142,8 @@ var fleetEdits = []func(p *Platform, r *rand.Rand) string{
 	changeClusterSelector, changeClusterSelector, changeClusterSelector, addClusterPolicy, dropClusterSelector,
 }
 
-// EditRow makes one random edit of the rows of a fleet, and says in one line what it did. After
-// most of them CUE has nothing to evaluate.
+// EditRow makes one random edit of the rows of a fleet, and describes it in one line. After most
+// of them CUE has nothing to evaluate.
 func (p *Platform) EditRow(r *rand.Rand) (what string) {
 	before := p.Clone()
 	before.before = nil
@@ -243,8 +243,8 @@ func dropClusterSelector(p *Platform, r *rand.Rand) string {
 	return "drop clusters of " + e.title()
 }
 
-// addClusterPolicy adds a policy that tells clusters apart: one that denies, one that
-// pins, or a plain one.
+// addClusterPolicy adds a policy with a selector of clusters: one that denies, one that pins, or
+// a plain one.
 func addClusterPolicy(p *Platform, r *rand.Rand) string {
 	e := p.addPolicy(r, pick(r, p.environments...))
 	e.body.set("clusters", p.clusterSelector(r))

@@ -20,7 +20,7 @@ type Platform struct {
 	entities     []*entity // in the order in which each file holds its own
 	styles       map[string]style
 	comments     map[string]string // path of a file -> a comment at its end
-	data         map[string]*value // path of an embedded JSON file -> what it holds
+	data         map[string]*value // path of an embedded JSON file -> its content
 	rows         map[string][]row  // path of an inventory's file -> what it holds; nil if there is no fleet
 	pinned       []pinned
 	broken       []breakage
@@ -100,7 +100,7 @@ type entity struct {
 	away     []string
 	awayFile string
 	comment  string
-	// pinned keeps the entity in the base: what it embeds is there.
+	// pinned keeps the entity in the base, because its embedded file is there.
 	pinned bool
 }
 

@@ -136,13 +136,13 @@ func TestPlatformsCompile(t *testing.T) {
 			bad++
 		}
 	}
-	if bad > seeds/2 { // sources that are not locked, and what a reconciler refuses
+	if bad > seeds/2 { // sources that are not locked, and settings that a reconciler refuses
 		t.Errorf("%d of %d platforms have errors", bad, seeds)
 	}
 }
 
-// TestSlowMistakesAreErrors makes each mistake until one is an error: some depend on
-// what there is to break.
+// TestSlowMistakesAreErrors makes each mistake until one is an error, because some depend on the
+// platform.
 func TestSlowMistakesAreErrors(t *testing.T) {
 	isolated.Slow(t, "it compiles a thousand platforms")
 	const sound = 4

@@ -195,7 +195,7 @@ func changeCluster(p *Platform, r *rand.Rand) string {
 	return e.title() + " is " + valueText(e.body)
 }
 
-// harmSource takes a source, or what it is good for, away.
+// harmSource removes a source, or makes it unusable.
 func harmSource(p *Platform, r *rand.Rand) (breakage, bool) {
 	i := r.IntN(len(p.pinned) - 1)
 	h := pick(r, broken, broken, unlocked, absent, absent)

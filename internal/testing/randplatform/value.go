@@ -82,7 +82,7 @@ func (v *value) get(path ...string) *value {
 	return v
 }
 
-// set gives a field a value, and adds the field where it does not exist.
+// set sets the value of a field, and adds the field if it does not exist.
 func (v *value) set(label string, to *value) {
 	for i := range v.fields {
 		if v.fields[i].label == label {

@@ -25,7 +25,7 @@ language: version: "v0.15.0"
 deps: "` + kalypso.ModulePath + `": v: "` + kalypso.ModuleVersion + `"
 `
 
-// imports are the packages that a file imports where its text uses them.
+// imports are the packages that a file imports if its text uses them.
 var imports = []struct{ use, path string }{
 	{"namespace.#", "kalypso.io/stdlib/namespace"},
 	{"reconciler.#", "kalypso.io/stdlib/reconciler"},

@@ -1,6 +1,5 @@
-// Package remotetest runs git's own servers for tests: over HTTP, behind a proxy that
-// asks for credentials, counts, and loses answers, and over SSH. Nothing but loopback
-// is used.
+// Package remotetest runs git's own servers for tests: over SSH, and over HTTP behind a proxy.
+// The proxy requires credentials, counts requests, and loses answers. Only loopback is used.
 package remotetest
 
 import (
@@ -29,7 +28,7 @@ const (
 // Server serves git repositories over HTTP, as `git http-backend` does.
 type Server struct {
 	URL string // http://HOST:PORT
-	// Close ends the server before the test ends: nobody answers from then on.
+	// Close ends the server before the test ends. It does not answer from then on.
 	Close func()
 
 	t       testing.TB
@@ -77,7 +76,7 @@ func ServeFolder(t testing.TB, root string) *Server {
 	return s
 }
 
-// Guard lets nobody in from now on but Username with Password.
+// Guard rejects everybody from now on except Username with Password.
 func (s *Server) Guard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,8 @@ func (s *Server) Before(f func(http.ResponseWriter, *http.Request) bool) {
 	s.before = f
 }
 
-// Lose breaks the connections of the next n pushes once the server has done them, and
-// before it says so. then, where it is set, is called after each.
+// Lose breaks the connections of the next n pushes after the server has done them, and before it
+// sends its answer. If then is not nil, it is called after each.
 func (s *Server) Lose(n int, then func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,7 @@ func (s *SSHServer) URL(r *Repository) string {
 	return "ssh://git@" + s.Address + filepath.ToSlash(r.Dir)
 }
 
-// KnownHost is the line of known_hosts that says that the server has a key.
+// KnownHost returns the line of known_hosts with a key of the server.
 func (s *SSHServer) KnownHost(key ssh.PublicKey) string {
 	return knownhosts.Line([]string{knownhosts.Normalize(s.Address)}, key) + "\n"
 }

@@ -112,7 +112,7 @@ func (r *recorder) build() {
 	r.refs("gitops")
 }
 
-// ask asks what a platform is.
+// ask queries the contents of a platform.
 func (r *recorder) ask() {
 	r.kalypso("get", "assignments", "-o", "json")
 	r.kalypso("get", "configs", "-o", "json")

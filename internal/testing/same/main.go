@@ -1,7 +1,7 @@
-// Command same compares what two programs kalypso do, byte for byte: trees, records,
-// diagnostics, JSON, exit codes and git refs. It builds all examples and random platforms
-// with each of them, in a folder of the same name, and lets each promote the same random
-// flows. .ci/same calls it with the program of an earlier commit, and that of now.
+// Command same compares the results of two programs kalypso, byte for byte: trees, records,
+// diagnostics, JSON, exit codes and git refs. It builds all examples and random platforms with
+// each of them, in a folder of the same name, and lets each promote the same random flows.
+// .ci/same calls it with the program of an earlier commit and the present one.
 package main
 
 import (

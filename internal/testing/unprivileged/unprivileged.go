@@ -32,8 +32,8 @@ func start(cmd *exec.Cmd) error {
 
 const again = "KALYPSO_TEST_UNPRIVILEGED"
 
-// Test reports whether the test, one that has no parents, is to go on in this process.
-// For root it is not: the test runs in another process, in which it is.
+// Test reports whether the test, which must have no parents, continues in this process. For root,
+// Test returns false, and runs the test in another process, in which it returns true.
 func Test(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 || os.Getenv(again) == t.Name() {

@@ -1,6 +1,6 @@
-// Program webhooks sends a hub what Flux and Argo CD would: an event of Flux's own type, and what
-// Argo CD's own notifications make of an Application. It is a module of its own, so that no
-// other program has their libraries.
+// Program webhooks sends a hub the messages of Flux and Argo CD. One is an event of Flux's own
+// type. The other is the result of Argo CD's own notifications for an Application. It is a module
+// of its own, so that no other program has their libraries.
 package main
 
 import (

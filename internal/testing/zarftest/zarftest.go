@@ -41,7 +41,7 @@ var schema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(name)
 })
 
-// definition are the fields that Check looks at beside the schema.
+// definition are the fields that Check checks in addition to the schema.
 type definition struct {
 	APIVersion string
 	Components []component
