@@ -46,7 +46,7 @@ type (
 	}
 )
 
-// Accounts returns the zero value, because machines have no service accounts.
+// Accounts returns the reason why there are no service accounts: machines do not have them.
 func (ansible) Accounts(*backends.ClusterType) backends.Accounts {
 	return backends.Accounts{Unknown: "Ansible changes machines, where Kubernetes admits nothing"}
 }

@@ -102,8 +102,8 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 		}
 		return nil, []diag.Diagnostic{unsaid(a, "objects", bad).Hinting(way)}
 	}
-	// A reconciler that finds no service account does not remove the objects it applied with it.
-	// All of them go with the namespace, except objects in other places, or if the namespace stays.
+	// A reconciler without its service account does not remove the objects that it applied. All of
+	// them go with the namespace, unless they are in other places or the namespace stays.
 	deletion, _ := a.NamespaceService.Value.Lookup("deletion")
 	out.stays = deletion.Text() == "orphan" || len(out.namespaces) > 1 || len(out.clusterScoped) > 0
 	// Reconcilers read these to see whether everything is ready. Helm keeps its releases in
