@@ -176,7 +176,7 @@ func (w *modelWorld) request() session.Request {
 	}
 }
 
-// session does something with a session, and again where others were faster, as the
+// session calls a function with a session, and calls it again if others were faster, as the
 // command does.
 func (w *modelWorld) session(ctx context.Context, r session.Request, use func(*Session) error) error {
 	for attempt := 1; ; attempt++ {

@@ -117,7 +117,7 @@ func (r *rules) assignments(s *ruleStage) []string {
 	return e.assignments(s.ring)
 }
 
-// nameAt is the name of an environment in a commit: that of now, or one that it had.
+// nameAt returns the name of an environment in a commit: its present name, or an earlier one.
 func (r *rules) nameAt(n int, environment string) string {
 	names := append([]string{environment}, r.environment(environment).Formerly...)
 	for _, name := range names {
@@ -644,7 +644,7 @@ func (r *rules) fits(s *ruleStage, to ruleSource, skip []string) bool {
 	return true
 }
 
-// changed is how many assignments a step changes.
+// changed returns the number of assignments that a step changes.
 func (r *rules) changed(s *ruleStage, to ruleSource) int {
 	n := 0
 	for _, id := range r.assignments(s) {

@@ -4,5 +4,5 @@ package main
 
 import "math"
 
-// maxFiles is how many files a program may have open.
+// maxFiles returns the number of files that a program may open.
 func maxFiles() uint64 { return math.MaxInt64 }

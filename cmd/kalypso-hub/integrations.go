@@ -18,7 +18,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/forges"
 )
 
-// peopleOptions are the flags that say how people and CI jobs get in without tokens of the hub.
+// peopleOptions are the flags for access of people and CI jobs without tokens of the hub.
 type peopleOptions struct {
 	issuer, client, secret, groups, rules, key string
 	session                                    time.Duration

@@ -165,8 +165,8 @@ func diagnosticLine(d *diag.Diagnostic) string {
 	return text
 }
 
-// The bounds of the processes that compile: how many, how long without a question, and how long
-// for an answer.
+// The bounds of the processes that compile: their number, the time without a question, and the
+// time for an answer.
 const (
 	maxCompiled  = 2
 	idleCompiled = 5 * time.Minute
@@ -274,7 +274,8 @@ func (c *boundFlags) args() []string {
 	return []string{"--evaluation-cpu", c.cpu.String(), "--evaluation-memory", c.memory}
 }
 
-// maxAgain is how many trips a process begins again with: its environment has room for them.
+// maxAgain is the largest number of trips when a process starts again. Its environment has room
+// for them.
 const maxAgain = 100
 
 // supervise limits this process. If an evaluation in CUE or the reading of records exceeds a

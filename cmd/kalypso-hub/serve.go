@@ -197,7 +197,8 @@ func (o *serveOptions) run(ctx context.Context) error {
 	return o.serve(ctx, log, h, f, server.New(options))
 }
 
-// leastGrace is how long a commit may be reported before the hub has read it, at least.
+// leastGrace is the shortest time in which clusters may report a commit before the hub has read
+// it.
 const leastGrace = time.Minute
 
 // title returns the name of the hub's platform on its pages.
@@ -274,7 +275,7 @@ func (o *serveOptions) keys() (map[string][]string, error) {
 // longer. A stream ends at this limit too, so that its reader has to authenticate again.
 const answerLimit = 10 * time.Minute
 
-// grace is how long requests may take to end.
+// grace is the time that requests have to end.
 const grace = 10 * time.Second
 
 func (o *serveOptions) serve(ctx context.Context, log *slog.Logger, h *hub.Hub, f *follow.Follower,
@@ -424,7 +425,7 @@ func (d *days) Set(text string) error {
 	return nil
 }
 
-// maxDistinct is how many errors are known at once.
+// maxDistinct is the largest number of known errors.
 const maxDistinct = 1000
 
 // distinct returns log without errors that it got before, of the same text, within a time: a database

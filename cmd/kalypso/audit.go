@@ -68,7 +68,7 @@ has other files.`,
 	return cmd
 }
 
-// readPast reads the time of a flag, or how long ago.
+// readPast reads a flag with a time, or with a duration before now.
 func readPast(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -154,7 +154,8 @@ func inList(f *pflag.Flag, with cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completionEnv is how long a shell waits for names at most, else three seconds.
+// completionEnv is the variable with the longest time that a shell waits for names; three seconds
+// if it is not set.
 const completionEnv = "KALYPSO_COMPLETION_TIMEOUT"
 
 // offer completes with the results of names that begin with the prefix. It offers nothing if

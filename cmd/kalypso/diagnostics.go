@@ -44,7 +44,7 @@ var diagnosticFormats = []diagnosticFormat{
 	}},
 }
 
-// diagnosticsFlag adds a flag that says how diagnostics are written.
+// diagnosticsFlag adds a flag with the format of diagnostics.
 func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand, usage string) {
 	var names []string
 	for _, f := range diagnosticFormats {
@@ -66,7 +66,7 @@ func failsOn(failOn string, ds []diag.Diagnostic) bool {
 	return diag.Errors(ds) || failOn == string(diag.Warning) && len(ds) > 0
 }
 
-// report writes diagnostics as --diagnostics says.
+// report writes diagnostics in the format of --diagnostics.
 func (g *console) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {
 		ds = fromWorkingDirectory(g.dir, ds)

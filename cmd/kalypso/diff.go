@@ -244,7 +244,7 @@ func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference
 type ringRoute struct {
 	Environment string     `json:"environment"`
 	Rings       []ringStop `json:"rings"` // the rings that change, in the order of the platform
-	// Soak is how long the change soaks until the last ring gets it, at least, in seconds.
+	// Soak is the shortest time until the last ring gets the change, in seconds.
 	Soak float64 `json:"soakSeconds"`
 	// OwnAtOnce is true if changes of only the environment's own files do not soak.
 	OwnAtOnce bool `json:"ownAtOnce,omitempty"`
@@ -252,7 +252,7 @@ type ringRoute struct {
 	ClustersAtOnce bool `json:"clustersAtOnce,omitempty"`
 }
 
-// ringStop is a ring, and how long a change soaks in the rings before it.
+// ringStop is a ring, and the time that a change soaks in the rings before it.
 type ringStop struct {
 	Name  string   `json:"name"`
 	After []string `json:"after,omitempty"`

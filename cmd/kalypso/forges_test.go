@@ -128,7 +128,7 @@ type scriptForge struct {
 	asked []string // git's requests to its server, with headers
 }
 
-// route is where requests go whose path begins so.
+// route sends requests whose path begins with a prefix to a handler.
 type route struct {
 	prefix string
 	to     http.Handler

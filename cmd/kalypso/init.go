@@ -373,8 +373,8 @@ func (g author) printNext(dir, called string, r starter.Repository, app bool) er
 	return g.printCommands(promote)
 }
 
-// commitCommands returns the commands that commit a new folder, where promote finds the commit, and the path from
-// there to the folder around the repository.
+// commitCommands returns the commands that commit a new folder, so that promote finds the commit.
+// It also returns the path from there to the folder around the repository.
 func commitCommands(dir, name string, app bool) (commit []command, outside string, err error) {
 	kind := "platform"
 	if app {

@@ -253,7 +253,7 @@ func (p *inventoryPull) notDeclared(b *compiler.Build, name string) error {
 		"\tinventories: schema.#Inventories\n\tinventories: %[1]q: file: \"%[1]s.csv\"", name)
 }
 
-// timeout is how long an API server may take.
+// timeout is the time that an API server has to answer.
 const timeout = 2 * time.Minute
 
 // read reads the clusters from the source that the flags name.
@@ -309,7 +309,7 @@ func (p *inventoryPull) show(d *pull.Difference) error {
 	return err
 }
 
-// write writes the file, if somebody says yes.
+// write writes the file, if the user confirms it.
 func (p *inventoryPull) write(ctx context.Context, file *pull.File, after []byte) error {
 	if !p.yes {
 		yes, err := p.confirm(ctx, "Write "+terminal.Line(file.Name)+"?")

@@ -279,7 +279,7 @@ func (s single) Reports(context.Context) ([]api.Report, error) {
 	return []api.Report{api.Report(s)}, nil
 }
 
-// source returns where to read from.
+// source returns the source to read from.
 func (o *observer) source() (observe.Source, error) {
 	now, err := clock()
 	if err != nil {

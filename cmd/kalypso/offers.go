@@ -232,7 +232,7 @@ func (g completer) labels(cmd *cobra.Command, given []string, prefix string) ([]
 	return found, directive
 }
 
-// maxCommits is how many commits are offered.
+// maxCommits is the largest number of commits to offer.
 const maxCommits = 20
 
 // revisions completes branches, tags, and the newest commits with their subjects.
@@ -305,7 +305,7 @@ func (g completer) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.C
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// folders completes folders, which are relative to that of -C.
+// folders completes folders, which are relative to the folder of -C.
 func (g completer) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if g.dir == "." || filepath.IsAbs(prefix) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -324,7 +324,7 @@ func (g completer) repositoryFolders(*cobra.Command, []string, string) ([]cobra.
 }
 
 // files completes files with one of some extensions, or any. They are relative to the folder of
-// -C, where shells do not look.
+// -C, and shells do not complete names there.
 func (g completer) files(extensions ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, prefix string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		switch here := g.dir == "." || filepath.IsAbs(prefix); {

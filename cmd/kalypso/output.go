@@ -265,7 +265,8 @@ func fit(rows [][]string, columns int) {
 	}
 }
 
-// leastRoom is how many columns of a terminal the last cell of a row needs to be wrapped.
+// leastRoom is the smallest number of columns of a terminal for which the last cell of a row is
+// wrapped.
 const leastRoom = 20
 
 // wrapped writes the text that fill writes, with aligned columns for cells that end at tabs. On a

@@ -180,8 +180,8 @@ func (g *platform) supervise() error {
 	return nil
 }
 
-// maxAgain is how many trips the program begins again with. More do not fit into a variable
-// everywhere: then it ends with them.
+// maxAgain is the largest number of trips when the program starts again. More do not fit into a
+// variable on every system. The program then ends with them.
 const maxAgain = 100
 
 // beginAgain makes the program begin again with a state. It does not return.

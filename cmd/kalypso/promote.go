@@ -361,7 +361,7 @@ func (o *promoteOptions) verdict(stages []*plan.StageStatus) error {
 	return nil
 }
 
-// rankOf orders states by how much people have to do about them.
+// rankOf sorts states by urgency for people.
 func rankOf(s plan.State) int {
 	switch s {
 	case plan.Blocked:

@@ -139,7 +139,7 @@ func stageTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	}
 }
 
-// stageTableSince says since when as well.
+// stageTableSince writes the table of stages with the time of their states.
 func stageTableSince(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tSINCE\tROLLOUT\tREASON")
 	for _, s := range stages {

@@ -27,7 +27,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/signature"
 )
 
-// promotionOptions are the flags of all commands that read or write where commits are.
+// promotionOptions are the flags of all commands that read or write the positions of commits.
 type promotionOptions struct {
 	environments []string
 	ring         string
@@ -108,7 +108,7 @@ func (d *decisionOptions) decision(now time.Time) (plan.Decision, error) {
 	return out, nil
 }
 
-// readUntil reads a time, or how long from now.
+// readUntil reads a time, or a duration from now.
 func readUntil(text string, now time.Time) (time.Time, error) {
 	if span, err := time.ParseDuration(text); err == nil {
 		return now.Add(span).UTC().Truncate(time.Second), nil
@@ -215,8 +215,8 @@ func (g promoter) promotionRequest(o *promotionOptions, c *cache.Cache) (promoti
 	return r, nil
 }
 
-// findPlatform finds the repository that the folder is of, and where in it the platform
-// or the application is.
+// findPlatform finds the repository of the folder, and the path of the platform or the
+// application in it.
 func (g promoter) findPlatform(o *promotionOptions, r *promotion.Request) error {
 	r.Branch, r.Path, r.Repository = o.from, cmp.Or(o.path, "."), o.repository
 	if r.Repository != "" {

@@ -139,7 +139,7 @@ func (b outcome) equals(t *testing.T, other outcome) {
 	}
 }
 
-// assignments are how many the platform of the tests has, each with a tuple.
+// assignments is the number of assignments of the tests' platform, each with a tuple.
 const assignments = 3
 
 func TestRemoteCache(t *testing.T) {

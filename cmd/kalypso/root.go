@@ -45,10 +45,10 @@ type console struct {
 	display     atomic.Pointer[progress.Display] // that shows progress; nil if none is shown
 }
 
-// platform compiles the platform of the folder, with the flags of all commands that say how.
+// platform compiles the platform of the folder, with the flags of all commands about compilation.
 // Each group of commands has a type of its own on top of it, which its methods call g: author,
-// builder, inspector and promoter, and completer for the shell. The commands of the group
-// Observe compile nothing, and have only the console.
+// builder, inspector and promoter, and completer for the shell. The commands of the group Observe
+// compile nothing, and have only the console.
 type platform struct {
 	*console
 	cacheFlags cacheFlags
@@ -359,8 +359,8 @@ func newVersion(g *console) *cobra.Command {
 	return cmd
 }
 
-// isRelease reports whether a version is a tag's, and not that of a commit or of files that
-// were changed.
+// isRelease reports whether a version is a tag's, and not the version of a commit or of changed
+// files.
 func isRelease(version string) bool {
 	return semver.IsValid(version) && !module.IsPseudoVersion(version) && semver.Build(version) != "+dirty"
 }

@@ -130,8 +130,8 @@ func commands(repository string) map[string]func(*testscript.TestScript, bool, [
 	return all
 }
 
-// runUnprivileged is `unprivileged COMMAND...`: the permissions of files bind the
-// command, also where root runs the tests.
+// runUnprivileged is `unprivileged COMMAND...`. It runs the command without root's rights, so
+// that the permissions of files apply even if root runs the tests.
 func runUnprivileged(args []string) int {
 	err := unprivileged.Run(args...)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -46,14 +46,14 @@ func talk(t *testing.T, dir string, args ...string) *dialogue {
 	}
 	go d.show()
 	go func() {
-		_ = d.cmd.Wait() // its state says how it ended
+		_ = d.cmd.Wait() // its state has the exit code
 		_ = d.tty.Close()
 		close(d.exited)
 	}()
 	return d
 }
 
-// show acts as a terminal: it answers the question where its cursor is.
+// show acts as a terminal, and answers questions about the cursor's position.
 func (d *dialogue) show() {
 	defer close(d.output)
 	for {
@@ -168,7 +168,7 @@ func TestInitAsksOfApplication(t *testing.T) {
 	}
 }
 
-// inventory pull writes when somebody says yes, and not when somebody interrupts.
+// inventory pull writes if the user confirms, and not if the user interrupts.
 func TestInventoryPullAsks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -288,7 +288,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// maxChanged is how many changed assignments are named.
+// maxChanged is the largest number of changed assignments to name.
 const maxChanged = 10
 
 // changed writes which assignments a build changed, and on which clusters, removals first.

@@ -100,7 +100,7 @@ func (w *watching) follow(r io.Reader, end string, ended func()) {
 	})
 }
 
-// patience is how long anything may take.
+// patience is the longest time to wait for anything.
 const patience = 5 * time.Minute
 
 // next returns the next block.

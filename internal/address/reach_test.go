@@ -54,8 +54,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// FuzzParse: where HTTP would connect to an address of this machine, the URL is known to lead
-// there, however it is written.
+// FuzzParse checks that an address of this machine is recognized if HTTP would connect to it,
+// however the URL is written.
 func FuzzParse(f *testing.F) {
 	for _, url := range []string{
 		"https://git.example.com/billing/app", "git@git.example.com:billing/app", "oci://[::1]:5000/a", "http://127.1/a/%2e%2e/b",

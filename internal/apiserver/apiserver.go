@@ -262,7 +262,7 @@ func busy(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 
-// bounded bounds how much of an answer is read.
+// bounded limits the size of an answer.
 func bounded(base http.RoundTripper) http.RoundTripper {
 	return httpclient.Bounded(base, func(*http.Response) int64 { return maxPage })
 }

@@ -40,8 +40,8 @@ func pathProblem(p string) string {
 	return ""
 }
 
-// maxElement is how long an element of a path may be, in bytes: no file system
-// takes more.
+// maxElement is the largest length of an element of a path, in bytes. No file system accepts
+// more.
 const maxElement = 255
 
 // NameProblem returns the problem of one element of a path, as text that follows the path in a

@@ -41,8 +41,8 @@ func (l Limits) Read(data []byte) (*Tree, error) {
 // header, further headers for a long name, and its padding.
 func (l Limits) stream() int64 { return l.Total + int64(l.Entries)*(4*512+2*int64(l.Path)) + 1<<20 }
 
-// bounded ends a stream that is longer than an archive within the limits can be,
-// whatever its headers say.
+// bounded ends a stream that is longer than an archive within the limits can be, for any contents
+// of its headers.
 type bounded struct {
 	io.Reader
 	left   int64
@@ -140,7 +140,7 @@ func damaged(last string, err error) error {
 	return &FormatError{Entry: last, Err: fmt.Errorf("the archive is damaged: %w", err)}
 }
 
-// longestReason is how long the reason of a refusal is for people, in runes.
+// longestReason is the largest length of a reason for people, in runes.
 const longestReason = 200
 
 // reason returns a reason as one line without terminal control sequences.

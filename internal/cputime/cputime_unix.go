@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// OfProcess returns how much time of processors this process has taken: all its
-// threads together.
+// OfProcess returns the processor time of this process, for all its threads together.
 func OfProcess() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

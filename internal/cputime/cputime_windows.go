@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// OfProcess returns how much time of processors this process has taken: all its
-// threads together.
+// OfProcess returns the processor time of this process, for all its threads together.
 func OfProcess() (time.Duration, error) {
 	var created, ended, kernel, user windows.Filetime
 	if err := windows.GetProcessTimes(windows.CurrentProcess(), &created, &ended, &kernel, &user); err != nil {

@@ -26,7 +26,7 @@ var (
 	keyWords = []string{"private", "api", "access", "account", "encryption", "master", "signing"}
 )
 
-// Named reports whether a name looks like that of a secret: DB_PASSWORD, apiKey,
+// Named reports whether a name looks like the name of a secret: DB_PASSWORD, apiKey,
 // AWS_SECRET_ACCESS_KEY.
 func Named(name string) bool {
 	of := Words(name)
@@ -66,7 +66,7 @@ func Words(name string) []string {
 	return out
 }
 
-// known matches tokens that say whose they are: of GitHub, GitLab, Slack, AWS and Stripe, and
+// known matches tokens whose form shows their service: GitHub, GitLab, Slack, AWS and Stripe, and
 // JSON Web Tokens.
 var known = lazyregexp.New(
 	`^(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,}|glpat-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|sk_live_\w{16,}|eyJ[\w-]{8,}\.eyJ[\w-]+\.[\w-]*)$`)

@@ -2,7 +2,7 @@ package git
 
 import "github.com/hashicorp/golang-lru/v2/simplelru"
 
-// mostBases is how many bytes of bases are cached (git's core.deltaBaseCacheLimit is 96
+// mostBases is the largest number of bytes of cached bases (git's core.deltaBaseCacheLimit is 96
 // MiB).
 const mostBases = 64 << 20
 

@@ -46,10 +46,10 @@ type incoming struct {
 // mostHeld is the limit for the bytes of the bases in memory at once.
 const mostHeld = 2 << 30
 
-// ReceivePack reads a pack of at most most bytes, and computes the id of each object in it.
-// Nothing in it is trusted: it must have the bases of all its deltas, and a correct
-// checksum. Nothing can be read from it before Finish. The error is an ErrTooLarge where
-// the pack or an object is; the context ends it.
+// ReceivePack reads a pack of at most most bytes, and computes the id of each object in it. It
+// does not trust the pack, which must have the bases of all its deltas, and a correct checksum.
+// Nothing can be read from it before Finish. ReceivePack returns an ErrTooLarge if the pack or an
+// object is too large. The context ends it.
 func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) (*IncomingPack, error) {
 	p := &IncomingPack{writer: r.NewPack(), at: map[int64]*incoming{}, waiting: map[Hash][]*incoming{}}
 	err := p.receive(ctx, in, most)

@@ -31,7 +31,7 @@ type pack struct {
 	path   string      // without .idx and .pack
 	index  io.ReaderAt // nil before the first lookup
 	data   *os.File    // nil before the first read
-	fanout [256]uint32 // how many ids have at most this first byte
+	fanout [256]uint32 // number of ids with at most this first byte
 
 	ids [searched * idSize]byte // the part of the index that was read last
 	in  *bufio.Reader           // of data

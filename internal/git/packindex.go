@@ -84,7 +84,7 @@ func (p *pack) find(id Hash) (offset int64, found bool, err error) {
 	return offset, err == nil, err
 }
 
-// searched is how many ids are read at once: reading costs more than comparing.
+// searched is the number of ids that are read at once, because reading costs more than comparing.
 const searched = 64
 
 // search returns the position of the first object whose id is not before id. end is the position

@@ -125,7 +125,7 @@ func (w *PackWriter) Path() string {
 	return w.name + ".pack"
 }
 
-// Len returns how many distinct objects were added.
+// Len returns the number of distinct objects that were added.
 func (w *PackWriter) Len() int { return len(w.entries) }
 
 // Size returns the size of the pack so far, in bytes.
@@ -362,7 +362,7 @@ func (w *PackWriter) discard() error {
 		return nil
 	}
 	name := w.file.Name()
-	w.file.Close() // a second time, where Finish failed
+	w.file.Close() // a second time, if Finish failed
 	w.file = nil
 	return ignoreMissing(os.Remove(name))
 }

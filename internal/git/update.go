@@ -15,8 +15,8 @@ import (
 // ErrLostRace is wrapped by the error of Update if the ref is not at the expected commit.
 var ErrLostRace = errors.New("another process changed it in the meantime")
 
-// lockWait is how long Update waits for another process to release the lock of a ref, which
-// takes a moment only; lockRetry is the interval of the attempts.
+// lockWait is the longest time that Update waits for another process to release the lock of a
+// ref, which takes only a moment. lockRetry is the interval of the attempts.
 const (
 	lockWait  = time.Second
 	lockRetry = 5 * time.Millisecond

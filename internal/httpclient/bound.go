@@ -41,7 +41,7 @@ func ReadAll(r io.Reader, most int64) ([]byte, error) { return io.ReadAll(newRea
 
 func newReader(r io.Reader, most int64) io.Reader { return &boundedReader{r, most, most} }
 
-// boundedReader ends with a *TooLongError where r has more than most bytes.
+// boundedReader ends with a *TooLongError if r has more than most bytes.
 type boundedReader struct {
 	r          io.Reader
 	most, left int64

@@ -17,7 +17,7 @@ func serverOf(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// mostRedirects is how many redirects are followed, as many as Go's own client does.
+// mostRedirects is the largest number of redirects, the same as in Go's own client.
 const mostRedirects = 10
 
 // Redirect is the CheckRedirect of clients that send credentials: it allows no redirect from

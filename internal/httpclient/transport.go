@@ -25,8 +25,8 @@ import (
 // Options are the bounds and the retries of a transport. Zero fields mean no bound and
 // no retry.
 type Options struct {
-	// Dial is how long a connection may take, and Answer how long a server may be
-	// silent after a request.
+	// Dial is the longest time to connect. Answer is the longest time that a server may be silent
+	// after a request.
 	Dial, Answer time.Duration
 	// Repeat reports whether a request is retried after a response or an error. If it is nil,
 	// requests are never retried. Retries is the largest number of retries. First is the wait
@@ -35,8 +35,8 @@ type Options struct {
 	Repeat      func(*http.Response, error) (bool, error)
 	Retries     int
 	First, Most time.Duration
-	// Body returns how many bytes of a response's body are read at most. A longer one
-	// ends with a *TooLongError.
+	// Body returns the largest number of bytes to read of a response's body. A longer body ends
+	// with a *TooLongError.
 	Body func(*http.Response) int64
 	// TLS has the certificates of both sides; nil for Go's defaults.
 	TLS *tls.Config
@@ -71,7 +71,7 @@ func MaxBody(r *http.Response) int64 {
 	return 1 << 30
 }
 
-// maxHeader is how many bytes the header of a response may have.
+// maxHeader is the largest number of bytes of a response's header.
 const maxHeader = 256 << 10
 
 // Transport returns a transport. It uses the proxies that $HTTPS_PROXY, $HTTP_PROXY

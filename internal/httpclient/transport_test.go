@@ -40,7 +40,7 @@ func TestIsLoopback(t *testing.T) {
 	}
 }
 
-// A request is made again as often as the options say, and bodies have their bound.
+// A request is repeated as often as the options allow, and bodies are limited.
 func TestTransport(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,8 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// mostKnown is for how many bytes of a file memory is allocated before they are there.
+// mostKnown is the largest number of bytes for which memory is allocated before they are read
+// from a file.
 const mostKnown = 16 << 20
 
 // ReadFile returns the content of a file.

@@ -13,7 +13,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-// child is the variable of a process that makes a folder, says where, and waits.
+// child is the variable of a process that makes a folder, prints its path, and waits.
 const child = "KALYPSO_TEST_SCRATCH"
 
 func TestMain(m *testing.M) {

@@ -56,7 +56,7 @@ func Meant(word string, candidates []string) string {
 	return found
 }
 
-// shortestStem is how many letters two forms of one word have in common.
+// shortestStem is the smallest number of letters that two forms of one word have in common.
 const shortestStem = 3
 
 // sameStem reports whether the longer word begins with the shorter one. The last letter of the
@@ -100,8 +100,8 @@ func edits(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// minWord is how many letters a word needs for one edit to be a likely mistake:
-// east and west, or s1 and l1, are different words.
+// minWord is the smallest number of letters of a word in which one edit is a likely mistake. east
+// and west, or s1 and l1, are different words.
 const minWord = 5
 
 // Misspelt reports whether a was probably meant to be b. The two must differ in one word, and both
@@ -128,7 +128,7 @@ func Misspelt(a, b string) bool {
 	return different == 1
 }
 
-// OneEditAway reports whether an unknown name a is one edit away from a known name b. It returns
+// OneEditAway reports whether a, an unknown name, is one edit away from b, a known one. It returns
 // false if the first letters or the digits differ, because they mean a different name. Examples
 // are west and rest, or s1 and s2.
 func OneEditAway(a, b string) bool {

@@ -85,8 +85,8 @@ type environment struct {
 	After       string // "" for the first
 }
 
-// Files returns the files of the platform, sorted by path. They build as they are, and the
-// CUE among them is formatted. Only a platform that is not as its fields say is an error.
+// Files returns the files of the platform, sorted by path. They build without changes, and the
+// CUE files are formatted. It returns an error only if the fields of the platform are not valid.
 func (p Platform) Files() ([]File, error) {
 	if p.Reconciler.Name == "" {
 		return nil, fmt.Errorf("starter: no platform is %+v", p)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// FuzzLine: whatever a server says is one line of characters that can be seen.
+// FuzzLine checks that any text of a server becomes one line of visible characters.
 func FuzzLine(f *testing.F) {
 	f.Add("remote: \x1b[31mgo away\x1b[0m\r\n")
 	f.Add("\u202egnp.exe\u2028\x9b2J\xff")

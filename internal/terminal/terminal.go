@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// longest is how long an error is for people, in runes.
+// longest is the largest length of an error for people, in runes.
 const longest = 500
 
 // Printable is text with a space for each character that cannot be seen, such as the end of a

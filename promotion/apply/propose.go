@@ -142,8 +142,8 @@ func (pr *proposer) pushProposal(ctx context.Context, st *session.Stage, step *p
 	return nil
 }
 
-// conflicting returns the removals of branches of earlier promotions whose names exclude
-// that of the stage's: kalypso/promote/prod and kalypso/promote/prod/eu.
+// conflicting returns the removals of branches of earlier promotions whose names exclude the name
+// of the stage's branch, such as kalypso/promote/prod and kalypso/promote/prod/eu.
 func conflicting(st *session.Stage) []remote.Update {
 	var out []remote.Update
 	mine := session.BranchRef(st.PromotionBranch())

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// reporter writes to statuses how far rollouts are.
+// reporter writes the progress of rollouts to statuses.
 type reporter struct {
 	state    *session.State
 	observer *observe.Observer

@@ -27,7 +27,7 @@ type step struct {
 // changes on clusters. Counting reads the records of all folders that the commits change.
 const MostCounted = 1000
 
-// stepsAtOnce is of how many commits records are fetched in one request.
+// stepsAtOnce is the number of commits whose records are fetched in one request.
 const stepsAtOnce = 100
 
 // effects are the changes of an environment's commits. Several rings share a branch, and

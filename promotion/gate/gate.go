@@ -74,8 +74,8 @@ type Stay struct {
 	// Missed is true if the ring never had the commit and has a newer one, so that it will not
 	// enter.
 	Missed bool
-	// Entered is when the commit's rollout there was first reported, and Left when the ring
-	// got another commit; Left is the zero Time while it is there.
+	// Entered is the time of the first report about the commit's rollout there. Left is the time
+	// when the ring got another commit; Left is the zero Time while the commit is there.
 	Entered, Left time.Time
 	// State is the newest report of the rollout: success, failure, or pending. Since is the time
 	// of that report, by the clock of the forge. Success is latched. It stays if clusters report
@@ -207,7 +207,7 @@ type Change struct {
 	Removals effect.Removals `json:"removals"`
 }
 
-// mostNamed is how many names of clusters a Change has at most, in each of its lists.
+// mostNamed is the largest number of names of clusters in each list of a Change.
 const mostNamed = 1000
 
 // Set sets the changes on clusters.

@@ -11,8 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// statuses says, for each status gate, whether the statuses that it names are there
-// and success.
+// statuses reports, for each status gate, whether its statuses exist and are success.
 func statuses(p Policy, f CommitFacts) []Verdict {
 	var vs []Verdict
 	for _, gates := range p.Gates {

@@ -20,8 +20,8 @@ func printable(text string) string {
 // instant returns a time as reasons have it.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Span returns a time span as users write it: 3h12m, 7d. Days begin at two of them, as
-// people say 24h and 36h.
+// Span returns a time span as users write it: 3h12m, 7d. It uses days from two days on, because
+// people write 24h and 36h.
 func Span(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

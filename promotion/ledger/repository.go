@@ -43,7 +43,7 @@ type Author struct {
 	Sign func([]byte) (string, error) // may be nil
 }
 
-// MostDepth is how many commits of a history are read.
+// MostDepth is the largest number of commits of a history to read.
 const MostDepth = 20_000
 
 // WithoutFiles makes a commit that has no files, with after as its parent. If after is the zero

@@ -112,8 +112,9 @@ func (l *Statuses) CourseOver(commits []git.Hash, id string, by []string) (Cours
 	return CourseOf(all, id, by)
 }
 
-// HealthName returns the name of the statuses of GitOps commits that say whether a stage fails although
-// the rollout succeeded, while another stage counts the time since. No name of a ring has a colon.
+// HealthName returns the name of the statuses of GitOps commits that report whether a stage fails
+// although the rollout succeeded, while another stage counts the time since. No name of a ring
+// has a colon.
 func HealthName(id string) string { return StatusName(id) + ":health" }
 
 // Health is the newest report about a stage after its rollout succeeded.

@@ -91,7 +91,7 @@ func Code(text string) string {
 	return "`" + strings.NewReplacer("|", "\\|", "`", "'").Replace(terminal.Line(text)) + "`"
 }
 
-// List returns the first of some names, separated by commas, and how many more there are.
+// List returns the first of some names, separated by commas, and the number of other names.
 func List(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)

@@ -54,7 +54,7 @@ func New(state *session.State, records *verify.Records) *Observer {
 // from the time that clusters report.
 func (ob *Observer) NotRecorded(st *session.Stage) { ob.unrecorded[st] = true }
 
-// Rollout is how far a commit has come on the clusters.
+// Rollout is the progress of a commit on the clusters.
 type Rollout struct {
 	State  forge.State `json:"state"`
 	Since  time.Time   `json:"since,omitzero"`
@@ -201,7 +201,7 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 	return "", nil
 }
 
-// progress returns how far a rollout is by all sources of the policy.
+// progress returns the progress of a rollout by all sources of the policy.
 func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
 	g := st.RolloutGate()
 	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}

@@ -260,7 +260,7 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 	return c, err
 }
 
-// advance chooses among newer base commits as the policy says.
+// advance chooses among newer base commits by the policy.
 func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate, []Other, error) {
 	newer, refused := ch.withoutRefused(newer)
 	if leavesOutReverted(ch.st) {

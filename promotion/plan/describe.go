@@ -84,7 +84,7 @@ func (m *maker) path(st *session.Stage, step *Step) string {
 	return strings.Join(parts, " → ")
 }
 
-// mostCommits is how many commits a body lists.
+// mostCommits is the largest number of commits that a body lists.
 const mostCommits = 20
 
 // commits writes the lists of base commits and of commits of own files that a step contains.
@@ -178,7 +178,7 @@ func listCommits(b *strings.Builder, to string, all []source.Base, marks map[git
 	fmt.Fprintln(b)
 }
 
-// mostGroups is how many kinds of change a table has.
+// mostGroups is the largest number of kinds of change in a table.
 const mostGroups = 20
 
 // changes writes the table of changes on clusters, removals first. Equal changes share a row.
@@ -287,10 +287,10 @@ func lost(e *compare.Entry) string {
 	return " with " + strings.Join(all, ", ")
 }
 
-// mostText is how much of a text of others a body shows, in characters.
+// mostText is the longest part of a foreign text that a body shows, in characters.
 const mostText = 120
 
-// mostValue is how much of a value a table shows, in characters.
+// mostValue is the longest part of a value that a table shows, in characters.
 const mostValue = 60
 
 // summarize returns a group of changes as a cell of a table.

@@ -66,8 +66,8 @@ func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageSta
 // driftWords are added to the names of files that are not just changed.
 var driftWords = map[tree.DriftKind]string{tree.Gone: " (gone)", tree.Added: " (added)", tree.Spaced: " (spaces)"}
 
-// foreign blocks a stage whose branch has a record that cannot be read, or that of another
-// environment, and reports whether it did.
+// foreign blocks a stage whose branch has a record that cannot be read, or the record of another
+// environment. It reports whether it did.
 func foreign(st *session.Stage, out *StageStatus) bool {
 	switch env := st.Environment; {
 	case len(env.Problems) > 0:

@@ -33,7 +33,7 @@ type judge struct {
 	observer *observe.Observer
 	maker    *maker
 	same     map[refusal]bool       // candidates that were compiled to find out whether they inherit
-	differ   map[*session.Stage]int // how many of them do not
+	differ   map[*session.Stage]int // the number of them that do not
 }
 
 // ordersAgainst returns the verdicts of orders and of the history, which apply without a policy.
@@ -234,7 +234,8 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	return c, nil
 }
 
-// mostDiffer is how many candidates of a stage are compiled to find out whether they inherit a time.
+// mostDiffer is the largest number of candidates of a stage that are compiled to find out whether
+// they inherit a time.
 const mostDiffer = MostTried
 
 // inherits reports whether a candidate that does not pass would pass with the time of its files
@@ -383,5 +384,5 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 	return httpclient.ReadAll(response.Body, mostAnswer)
 }
 
-// mostAnswer is how many bytes an http gate's answer may have.
+// mostAnswer is the largest number of bytes of an http gate's answer.
 const mostAnswer = 1 << 16

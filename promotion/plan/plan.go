@@ -60,7 +60,7 @@ type Intent struct {
 func (i *Intent) reason() string { return cmp.Or(i.Reason, i.Skip.Reason) }
 
 // lets reports whether an order against a commit does not count because somebody named the commit
-// knowing it: a proposal says in a trailer which orders it knows.
+// and knew the order. A proposal lists the known orders in a trailer.
 func (i *Intent) lets(trailer, order string) bool {
 	return i.resumes == nil || message.Trailer(i.resumes.Message, trailer) == message.Fold(order)
 }
@@ -175,7 +175,7 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 	return pl.next(ctx, st, out, intent, l.drift)
 }
 
-// MostTried is how many candidates are compiled for a stage before it is blocked.
+// MostTried is the number of candidates that are compiled for a stage before it is blocked.
 const MostTried = 5
 
 // next finds the next commit of a stage. If the change of a candidate is blocked, another one may

@@ -45,7 +45,7 @@ type extra struct {
 	files    map[string][]byte // outside of the tree
 	trailers []string          // beside the trailers of every commit
 	title    string
-	// decided is when a person decided it; the zero Time if policies decided.
+	// decided is the time of a person's decision; the zero Time if policies decided.
 	decided time.Time
 }
 

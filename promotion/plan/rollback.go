@@ -22,7 +22,7 @@ type Decision struct {
 	Until  time.Time // the zero Time for ever
 }
 
-// RollbackTo is where to go back to.
+// RollbackTo is the target of a rollback.
 type RollbackTo struct {
 	// Commit is an earlier base commit, as git names it; "" for Steps back.
 	Commit string
@@ -185,7 +185,7 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		to.Commit, cmp.Or(pl.names(st, had), "nothing else"), st.Policy.Name))
 }
 
-// mostNames is how many commits a message lists.
+// mostNames is the largest number of commits that a message lists.
 const mostNames = 5
 
 // names lists the base commits of states of a stage, the newest first.

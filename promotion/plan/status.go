@@ -58,7 +58,7 @@ type StageStatus struct {
 	Branch   string      `json:"branch,omitempty"`
 	Tip      string      `json:"tip,omitempty"`
 	Deployed string      `json:"landed,omitempty"`
-	// Rollout is how far Has has come on the clusters.
+	// Rollout is the progress of Has on the clusters.
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
 	// Step is the next step, or nil.
 	Step *Step `json:"step,omitempty"`

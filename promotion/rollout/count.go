@@ -36,7 +36,7 @@ type Tally struct {
 	Failed      int `json:"failed"`
 	Stale       int `json:"stale"`
 	Unknown     int `json:"unknown"`
-	// Excluded is how many of Stale are not compared with Healthy.
+	// Excluded is the number of Stale clusters that are not compared with Healthy.
 	Excluded int `json:"excluded"`
 }
 

@@ -23,7 +23,7 @@ type Assignment struct {
 	ClusterType string
 	Workload    string
 	Version     string // of the manifests; "" if the platform does not name one
-	Target      string // the deployment target's full name: that of the folder
+	Target      string // the deployment target's full name, which is the name of the folder
 	Backend     string // flux, argocd, fleet, ansible ...
 	Namespace   string // of the deployed files
 	// Object is the name of the reconciler's own object, such as the Kustomization or Application
@@ -31,7 +31,7 @@ type Assignment struct {
 	// name.
 	Object string
 	// Objects are the names of objects that apply the folder to one cluster each, with the
-	// cluster's name: the Applications of an ApplicationSet. None where each cluster has
+	// cluster's name: the Applications of an ApplicationSet. It is empty if each cluster has
 	// Object.
 	Objects map[string]string
 	// Clusters are the names of the clusters of the type, if the platform lists them: each

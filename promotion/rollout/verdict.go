@@ -8,12 +8,12 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Policy is how much of a rollout must be healthy.
+// Policy is the part of a rollout that must be healthy.
 type Policy struct {
 	// Min is the part that must be healthy, as a percentage, such as "99.5%", or as a number of
 	// clusters. "" means all clusters. A number above Wanted is never reached.
 	Min string
-	// MaxFailed is how many clusters may fail; less than 0 is 0.
+	// MaxFailed is the number of clusters that may fail; less than 0 is 0.
 	MaxFailed int
 	// AllowEmpty passes a rollout without assignments.
 	AllowEmpty bool

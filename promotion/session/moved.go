@@ -149,8 +149,8 @@ func (s *State) movedSince(ctx context.Context, env *Environment, commit git.Has
 	return nil, nil
 }
 
-// movedFrom returns the move of an environment from a place, if that still has its tree, or that of one that
-// is gone; nil if it does not.
+// movedFrom returns the move of an environment from a place, if that place still has its tree, or
+// the tree of an environment that is gone. It returns nil otherwise.
 func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitOps, gone string) (*Move, error) {
 	if was == nil || was.Repo == "" {
 		return nil, nil

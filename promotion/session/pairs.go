@@ -26,8 +26,8 @@ type line struct {
 	stop func()
 }
 
-// age returns how many commits before the head a commit is; false if the branch does not have it. The
-// zero Hash, for no own files at all, is older than all others.
+// age returns the number of commits between a commit and the head. It returns false if the branch
+// does not have the commit. The zero Hash, for no own files at all, is older than all others.
 func (l *line) age(commit git.Hash) (int, bool, error) {
 	if commit.IsZero() {
 		return math.MaxInt, true, nil

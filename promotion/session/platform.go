@@ -39,8 +39,8 @@ type Platform struct {
 	allowedSigners []byte
 }
 
-// openPlatform reads the platform: its policies, its base commits, and where environments
-// have their own files.
+// openPlatform reads the platform: its policies, its base commits, and the places of the
+// environments' own files.
 func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 	repo, err := s.opener.repository(ctx, s.Request.Repository)
 	if err != nil {

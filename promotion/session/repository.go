@@ -26,7 +26,7 @@ type opener struct {
 	known    map[string]*Repository // by URL
 	opened   map[string]*opened     // by URL: those that are not known yet
 	unopened map[string]error       // by URL: why those cannot be
-	// allowedSigners say whose signatures count; nil before the platform was read.
+	// allowedSigners are the keys whose signatures count; nil before the platform was read.
 	allowedSigners []byte
 	names          ledger.Names // of environments that were renamed; empty before the platform was read
 }

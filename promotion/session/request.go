@@ -80,8 +80,8 @@ func (r *Request) Clock() string {
 	return ""
 }
 
-// Source is where rollouts are reported, of one kind as policies name them:
-// kubernetes, report or hub.
+// Source is a source of rollout reports, with its kind as policies name it: kubernetes, report or
+// hub.
 type Source struct {
 	Kind string
 	rollout.Source

@@ -377,8 +377,8 @@ func (s *State) HasNewer(st *Stage, base tree.Revision) (bool, error) {
 	return found && !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
-// MostJudged is how many base commits are judged for one stage. Older ones are not waited
-// for.
+// MostJudged is the largest number of base commits to judge for one stage. Stages do not wait for
+// older ones.
 const MostJudged = 100
 
 // MostNew is the number of base commits to choose from for a stage without one.

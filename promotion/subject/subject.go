@@ -124,7 +124,7 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
 	r.Ring, r.Rings, r.Members, r.Formerly = c.Ring, c.Rings, c.Members, c.Formerly
-	r.AllowRemovals = true // the gate says whether they are
+	r.AllowRemovals = true // the gate decides about removals
 	if c.Back {
 		r.AllowEmpty = []string{compiler.AllEmpty}
 	}

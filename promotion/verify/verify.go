@@ -26,7 +26,7 @@ type Verification struct {
 	Reason string `json:"reason,omitempty"`
 	// Problems are the deviations, a line each.
 	Problems []string `json:"problems,omitempty"`
-	// Tree is the id of the tree that the record says, without .kalypso.
+	// Tree is the id of the tree in the record, without .kalypso.
 	Tree  tree.ID        `json:"tree,omitempty"`
 	Rings []VerifiedRing `json:"rings,omitempty"`
 

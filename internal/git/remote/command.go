@@ -52,7 +52,7 @@ func (r *Remote) connectCommand(ctx context.Context, url string) error {
 // arguments of a process, and not its environment.
 const helper = `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$KALYPSO_GIT_USERNAME" "$KALYPSO_GIT_PASSWORD"; }; f`
 
-// grace is how long git may take to end after an interrupt.
+// grace is the time that git has to end after an interrupt.
 const grace = 5 * time.Second
 
 // run runs git, and returns its output and its messages.

@@ -69,8 +69,8 @@ func (r *Remote) fetch(ctx context.Context, commits []git.Hash, depth int, whole
 	return r.unlessMoved(ctx, err, ids)
 }
 
-// unlessMoved returns the error for objects that a server does not send, or a lost race
-// where refs that had the commits have moved since.
+// unlessMoved returns the error for objects that a server does not send. If refs that had the
+// commits have moved since, it returns a lost race.
 func (r *Remote) unlessMoved(ctx context.Context, err error, commits []git.Hash) error {
 	r.mu.Lock()
 	commits = slices.DeleteFunc(slices.Clone(commits), func(id git.Hash) bool { return !r.named[id] })

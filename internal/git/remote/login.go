@@ -67,7 +67,7 @@ func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (logi
 	return l, l.password != ""
 }
 
-// maxNetrc is how much of a .netrc is read, in bytes.
+// maxNetrc is the largest number of bytes to read of a .netrc.
 const maxNetrc = 1 << 20
 
 // readNetrc returns $NETRC, else ~/.netrc, or "".

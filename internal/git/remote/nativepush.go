@@ -21,7 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/git"
 )
 
-// maxMessages is how many bytes of a server's messages are kept.
+// maxMessages is the largest number of bytes of a server's messages to keep.
 const maxMessages = 16 << 10
 
 func (n *native) push(ctx context.Context, p *proposal) (*report, error) {

@@ -130,7 +130,7 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	}
 }
 
-// mostPushes is how often a push is sent whose answer is lost.
+// mostPushes is the number of times that a push is sent if its answer is lost.
 const mostPushes = 2
 
 // lostDetail describes a push without a result that left the refs as they were.

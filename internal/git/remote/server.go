@@ -199,7 +199,7 @@ func repeatable(response *http.Response, err error) (bool, error) {
 	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable, nil
 }
 
-// maxBody returns how many bytes of a response are read at most.
+// maxBody returns the largest number of bytes to read of a response.
 func maxBody(r *http.Response) int64 {
 	most := httpclient.MaxBody(r)
 	if strings.HasSuffix(r.Request.URL.Path, "/info/refs") {

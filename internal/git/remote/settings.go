@@ -39,7 +39,7 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	path := func(variable, key string) string {
 		name := cmp.Or(os.Getenv(variable), set[key])
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
-			home, _ := os.UserHomeDir() // git's ~, other than that of ssh
+			home, _ := os.UserHomeDir() // git's ~, which differs from ssh's
 			return filepath.Join(home, rest)
 		}
 		return name

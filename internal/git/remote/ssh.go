@@ -296,8 +296,8 @@ func existing(names []string) []string {
 	return out
 }
 
-// homes returns the home folder of the account and that of the environment: one, where only
-// one is known.
+// homes returns the home folder of the account and the home folder of the environment. They are
+// equal if only one is known.
 func homes() (account, environment string) {
 	if u, err := user.Current(); err == nil {
 		account = u.HomeDir

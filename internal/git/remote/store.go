@@ -49,7 +49,7 @@ const (
 	complete = "complete/"
 )
 
-// mostMarks is how many marks of a kind are kept: all of them are sent to servers.
+// mostMarks is the largest number of marks of a kind, because all of them are sent to servers.
 const mostMarks = 64
 
 // openStore opens the store of a repository in a folder, "" for a temporary one.

@@ -16,9 +16,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// comprehension composes each assignment's values as generated platforms need it:
-// values unify, of defaults that of the highest layer holds, and lists join by
-// their strategies. Field names holds the configs of an assignment by layer.
+// comprehension composes each assignment's values as generated platforms need it. Values unify.
+// Of several defaults, the default of the highest layer applies. Lists join by their strategies.
+// Field names has the configs of an assignment by layer.
 const comprehension = `package platform
 
 import "list"

@@ -33,7 +33,7 @@ type inventory struct {
 
 // moves is a change that moves clusters between classes, and the cost of diff for it.
 type moves struct {
-	Clusters int  `json:"clusters"` // how many move
+	Clusters int  `json:"clusters"` // number of moved clusters
 	Record   cost `json:"record"`   // since the output that was built before it
 	Cache    cost `json:"cache"`    // since the commit before it, with a warm cache
 }

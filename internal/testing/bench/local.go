@@ -14,7 +14,7 @@ import (
 type local struct {
 	Files   int   `json:"files"`   // of the branch
 	Wanted  int   `json:"wanted"`  // how many were to change
-	Changed int   `json:"changed"` // how many did
+	Changed int   `json:"changed"` // number of changed files
 	One     cost  `json:"one"`
 	Chain   int   `json:"chain"` // environments, each after the one before
 	All     *cost `json:"all,omitempty"`

@@ -40,7 +40,7 @@ func main() {
 type options struct {
 	sizes, compositions []int
 	files               int   // of the branch that is promoted into, or 0
-	changes             []int // how many of them commits change
+	changes             []int // numbers of files that commits change
 	local               int   // how many of them a commit changes between folders
 	environments        int   // of a fleet, and of a chain, or 0
 	rows                int   // of the largest inventory, or 0

@@ -23,7 +23,7 @@ type promotions struct {
 
 // moved is the cost of a commit that changed some files of the branch.
 type moved struct {
-	Wanted  int      `json:"wanted"` // how many files were to change
+	Wanted  int      `json:"wanted"` // number of files that should change
 	Files   int      `json:"files"`  // how many did, without records
 	Warm    carried  `json:"warm"`   // with the caches of earlier runs
 	Fetched carried  `json:"fetched"`
@@ -59,8 +59,8 @@ type promotion struct {
 	value            int // that was written last
 }
 
-// filesEach is how many files a generated platform has for each assignment, a few
-// files of cluster types aside.
+// filesEach is the number of files of a generated platform for each assignment, except a few
+// files of cluster types.
 const filesEach = 4
 
 // environment is the one that generated platforms have, and its branch.

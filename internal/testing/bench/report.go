@@ -14,7 +14,7 @@ type report struct {
 	Processors int     `json:"processors"`
 	Load       float64 `json:"load"` // processes that run or wait at the start, over the last minute; 0 if not known
 	LoadAtEnd  float64 `json:"loadAtEnd"`
-	Folder     string  `json:"folder"` // where files were
+	Folder     string  `json:"folder"` // the folder of the files
 	Disk       string  `json:"disk"`   // where files of OnDisk were
 
 	Platforms    []*measured    `json:"platforms"`

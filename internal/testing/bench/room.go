@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// memoryFolder is where Linux keeps files in memory.
+// memoryFolder is the folder in which Linux keeps files in memory.
 const memoryFolder = "/dev/shm"
 
 // workFolder returns the default folder to work in. It is in memory if there is room for all

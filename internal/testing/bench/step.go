@@ -31,7 +31,7 @@ type job struct {
 	Distinct    bool
 	Seed        uint64
 	Dir         string // for the platform and everything made from it
-	Profile     string // where profiles go, without their extension
+	Profile     string // the path of profiles, without their extension
 	Config      string // to change, for a profile
 	Changes     []int  // numbers of files that commits change, for promotions
 }

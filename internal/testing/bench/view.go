@@ -35,7 +35,7 @@ func (b *bench) views() error {
 	return b.viewPages()
 }
 
-// viewPages serves the pages, and measures how long one takes: the page of another assignment
+// viewPages serves the pages, and measures the time of one page: the page of another assignment
 // each time, with a warm cache.
 func (b *bench) viewPages() (err error) {
 	cmd := b.command(b.folderCache(), "-C", b.platform(), "view", "--listen", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func (b *bench) viewPages() (err error) {
 	return nil
 }
 
-// get gets a page, and says how long that took.
+// get gets a page, and returns the time that it took.
 func get(address string) (text string, took time.Duration, err error) {
 	begin := time.Now()
 	answer, err := http.Get(address)

@@ -134,8 +134,9 @@ func (b *Tab) Await(condition string) {
 	}
 }
 
-// Visit follows the links from the first page, to three pages of each kind, and returns how many
-// of each it has seen. The kind of a page is the first part of its path with the number of parts.
+// Visit follows the links from the first page, to three pages of each kind, and returns the
+// number of visited pages of each kind. The kind of a page is the first part of its path with the
+// number of parts.
 func (b *Tab) Visit(server string, large bool) map[string]int {
 	seen, visited := map[string]bool{"/": true}, map[string]int{}
 	for next := []string{"/"}; len(next) > 0; next = next[1:] {

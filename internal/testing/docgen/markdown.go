@@ -27,7 +27,8 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// cell is Markdown as a cell of a table, where a bar ends the cell even in code.
+// cell returns Markdown for a cell of a table. It escapes bars, which would end the cell even in
+// code.
 func cell(markdown string) string { return strings.ReplaceAll(markdown, "|", `\|`) }
 
 // prose returns a comment or help text as Markdown: paragraphs, and fences around indented text.

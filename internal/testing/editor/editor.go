@@ -114,7 +114,7 @@ func (p pipes) Write(b []byte) (int, error) { return p.out.Write(b) }
 
 func (p pipes) Close() error { return errors.Join(p.out.Close(), p.ReadCloser.Close()) }
 
-// Close says goodbye, and waits for the server's end.
+// Close shuts the server down, and waits for its end.
 func (e *Editor) Close() error {
 	if err := e.call("shutdown", nil, nil); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Waited is how long Wait was to wait, all in all.
+// Waited returns the total time of all calls of Wait.
 func (c *Clock) Waited() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *Server) Log() []Request {
 	return append([]Request(nil), s.log...)
 }
 
-// Count is how many requests there were so far with a method and a path, as in Fault.
+// Count returns the number of requests so far with a method and a path, as in Fault.
 func (s *Server) Count(method, path string) int {
 	n := 0
 	for _, r := range s.Log() {

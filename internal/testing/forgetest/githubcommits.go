@@ -97,8 +97,8 @@ func (r *GitHubRepository) createDeployment(c *call) reply {
 	if commit == "" {
 		return fail(http.StatusUnprocessableEntity, "No ref found for: "+c.text("ref"))
 	}
-	// Without the two, GitHub merges the default branch into the ref, and refuses where
-	// any check is missing.
+	// Without the two, GitHub merges the default branch into the ref, and refuses if any check is
+	// missing.
 	if merge, ok := c.in["auto_merge"].(bool); !ok || merge {
 		return fail(http.StatusConflict, "Conflict merging main into "+commit)
 	}

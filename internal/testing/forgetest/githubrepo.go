@@ -66,7 +66,7 @@ type GitHubDeployment struct {
 	lag         int
 }
 
-// GitHubDeploymentStatus is how far a deployment has come.
+// GitHubDeploymentStatus is a status of a deployment.
 type GitHubDeploymentStatus struct {
 	State, Description, LogURL string
 	lag                        int

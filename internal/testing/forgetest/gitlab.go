@@ -16,7 +16,7 @@ type GitLab struct {
 	GitlabGitea
 	// MergeMethod and Squash are the project's settings.
 	MergeMethod, Squash string
-	// Left is how many approvals its rules still want, and Required in all.
+	// Left is the number of approvals that its rules still require, and Required the total number.
 	Left, Required int
 	// Freezes are the deploy freezes: start, end and time zone.
 	Freezes [][3]string

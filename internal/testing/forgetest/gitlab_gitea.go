@@ -25,8 +25,8 @@ type GitlabGitea struct {
 	Users map[string]string
 	// Now is the clock of the server and of its commits.
 	Now func() time.Time
-	// PageSize is how long pages are at most, and Lag how many lists of changes do not
-	// have the newest one yet.
+	// PageSize is the largest length of a page. Lag is the number of lists of changes that still
+	// lack the newest one.
 	PageSize, Lag int
 
 	t        testing.TB
@@ -41,7 +41,7 @@ type GitlabGitea struct {
 // GitlabGiteaFault is something that goes wrong with a request.
 type GitlabGiteaFault struct {
 	Method, Path string // Path is a part of it
-	// Times is how often; 0 for once.
+	// Times is the number of faults; 0 for one.
 	Times int
 	// Status, Header and Body are the answer. With the status 0 the server does not answer, as if
 	// the connection had been cut.

@@ -15,7 +15,7 @@ const (
 	end   = "<!-- fuzz: end -->\n"
 )
 
-// few is how many inputs a second need a reason.
+// few is the number of inputs a second below which a target needs a reason.
 const few = 1000
 
 // writePage writes the table of some targets to the page. It returns an error that names the

@@ -69,7 +69,7 @@ const module = "github.com/kalypso-io/kalypso"
 // importPath returns the path of the target's package, as go's cache of inputs has it.
 func (t *target) importPath() string { return path.Join(module, t.dir) }
 
-// corpusFolder returns where go keeps the inputs that reach code which others do not.
+// corpusFolder returns the folder in which go keeps the inputs that reach new code.
 func corpusFolder() (string, error) {
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -109,8 +109,8 @@ func (b *built) build(dir, binary string, dependencies bool) error {
 
 var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: \d+s, execs: (\d+) `)
 
-// run runs a target, and returns how many inputs it has tried in a second of one processor: on
-// a busy machine, a second by the clock says little.
+// run runs a target, and returns the number of inputs that it has tried in a second of processor
+// time. On a busy machine, a second of wall time would mean little.
 func (t *target) run(binary, corpus string, each time.Duration) (int, error) {
 	cmd := exec.Command(binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$",
 		"-test.fuzztime="+each.String(), "-test.fuzzminimizetime=1s", "-test.fuzzcachedir="+corpus)

@@ -27,8 +27,8 @@ type clusterType struct {
 	labels labels // region, class, size, and restricted if it is restricted
 }
 
-// regions is how many regions the cluster types are in: few enough that some
-// cluster types share all of region and class.
+// regions returns the number of regions of the cluster types. It is so small that some cluster
+// types have the same region and class.
 func regions(s Size) int { return min(max(s.ClusterTypes/5, 4), 24, s.ClusterTypes) }
 
 func regionName(i int) string {

@@ -18,7 +18,7 @@ import (
 // Size is the size of a platform. All counts are exact except the count of policies. A few more
 // policies make the number of assignments exact.
 type Size struct {
-	// Assignments is how many assignments the policies shall make together.
+	// Assignments is the number of assignments of all policies together.
 	Assignments int
 	// Workloads, each with TargetsPerWorkload deployment targets.
 	Workloads, TargetsPerWorkload int
@@ -27,8 +27,8 @@ type Size struct {
 	// Configs of all levels together.
 	Configs       int
 	ConfigSchemas int
-	// Overlap is about how many configs match one assignment. There are more
-	// where Configs could not be reached otherwise.
+	// Overlap is the approximate number of configs that match one assignment. It is larger if
+	// Configs could not be reached otherwise.
 	Overlap int
 	// StructuredShare is the share of configs, from 0 to 1, that have structs and lists in
 	// addition to scalars.
@@ -39,8 +39,8 @@ type Size struct {
 	DistinctTuples bool
 }
 
-// maxEntities is how many entries one collection may have: CUE looks fields up
-// by linear search, so that a struct of more grows quadratically.
+// maxEntities is the largest number of entries of one collection. CUE looks fields up by linear
+// search, so that the time for a larger struct grows quadratically.
 const maxEntities = 10_000
 
 // ForAssignments returns the size of a realistic platform of n assignments, n >= 100. For n =

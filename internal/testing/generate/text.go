@@ -43,7 +43,7 @@ func oneOf(values []string) expr {
 	return expr(strings.Join(quoted, " | "))
 }
 
-// perFile is how many entries a file holds, as if teams had split it.
+// perFile is the number of entries of a file, as if teams had split it.
 const perFile = 100
 
 // addFiles adds the files of a collection: <path>-000.cue and so on.

@@ -42,7 +42,7 @@ func digest(environment, target, commit int) string {
 
 func commitID(environment, commit int) string { return fmt.Sprintf("%08x%032x", environment, commit) }
 
-// types is how many cluster types an environment has, of ten rings.
+// types is the number of cluster types of an environment, in ten rings.
 const types = 30
 
 func (f *fleet) wanted(e int) *state.Wanted {
@@ -75,8 +75,8 @@ func (f *fleet) wanted(e int) *state.Wanted {
 	return w
 }
 
-// digestOf returns the digest of a target as of the last commit: that of the last commit that
-// changed it.
+// digestOf returns the digest of a target as of the last commit: the digest in the last commit
+// that changed it.
 func (f *fleet) digestOf(e, target int) string {
 	n := f.commits[e]
 	for n > 0 && n%f.targets != target {
@@ -155,7 +155,7 @@ func (p *process) send(r report) error {
 	return fmt.Errorf("the hub asks again for what it got")
 }
 
-// times are how long something took, many times.
+// times are the measured times of repeated work.
 type times struct {
 	mu  sync.Mutex
 	all []time.Duration

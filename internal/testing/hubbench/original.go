@@ -115,7 +115,7 @@ func hostsOn(ctx context.Context, c *hubtest.Cluster, hosts int) (*sql.DB, error
 	return db, nil
 }
 
-// askOriginal returns how long the report takes, and whether that is too long.
+// askOriginal returns the time that the report takes, and whether that is too long.
 func askOriginal(ctx context.Context, db *sql.DB) (took string, tooLong bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestReport)
 	defer cancel()

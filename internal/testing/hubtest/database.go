@@ -108,7 +108,7 @@ func binaries() (string, error) {
 			return filepath.Dir(file), nil
 		}
 	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian has them
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian's place for them
 	if len(found) == 0 {
 		return "", errors.New("there is no initdb: .ci/tools installs PostgreSQL")
 	}

@@ -56,7 +56,7 @@ func New(seed uint64) *World {
 	return w
 }
 
-// Start is when histories begin.
+// Start returns the beginning of histories.
 func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
 // Wanted returns the desired state as of the newest commit.
@@ -84,7 +84,7 @@ func (w *World) Wanted() *state.Wanted {
 // next returns the id of the next commit.
 func (w *World) next() string { return fmt.Sprintf("%04x", len(w.commits)) }
 
-// Commit changes some digests: to new ones, to earlier ones, or to those of another object.
+// Commit changes some digests: to new ones, to earlier ones, or to the digests of another object.
 func (w *World) Commit() {
 	was := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(w.digests)) {

@@ -121,7 +121,7 @@ func (r *Registry) Requests(methods ...string) int {
 	return n
 }
 
-// Writes is how many requests came that may change something.
+// Writes returns the number of requests that may change something.
 func (r *Registry) Writes() int {
 	return r.Requests(http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
 }

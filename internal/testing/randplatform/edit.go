@@ -227,8 +227,7 @@ func removeEntity(p *Platform, r *rand.Rand) string {
 	return "remove " + e.title()
 }
 
-// renameEntity gives an entity another name, mostly also where others refer to
-// it.
+// renameEntity gives an entity another name, and mostly also changes the references to it.
 func renameEntity(p *Platform, r *rand.Rand) string {
 	e, ok := p.oneOf(r, pick(r, "configs", "workloads", "clusterTypes", "schedulingPolicies",
 		"configSchemas", "reconcilers", "namespaceServices"))

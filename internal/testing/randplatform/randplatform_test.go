@@ -85,8 +85,8 @@ func TestUndoRestores(t *testing.T) {
 	}
 }
 
-// TestSlowEveryEditIsMade makes each kind of edit on many platforms: it says
-// something where, and only where, it did something.
+// TestSlowEveryEditIsMade makes each kind of edit on many platforms. An edit must return a
+// description if, and only if, it changed something.
 func TestSlowEveryEditIsMade(t *testing.T) {
 	isolated.Slow(t, "it compiles a thousand platforms")
 	for i, kind := range editKinds {

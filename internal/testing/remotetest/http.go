@@ -48,7 +48,7 @@ type Request struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
-	Answer       int64 // how many bytes it had; 0 until it is over
+	Answer       int64 // number of its bytes; 0 until it is over
 }
 
 // Serve runs a server until the test ends. The user's own configuration is away:

@@ -47,7 +47,7 @@ func (r *recorder) say(text string) {
 	r.lines = append(r.lines, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
 }
 
-// when is when all commits are made.
+// when is the time of all commits.
 const when = "2026-11-20T10:00:00Z"
 
 // kalypso runs the program in the platform's folder.

@@ -175,8 +175,8 @@ func (c *client) failure(ctx context.Context, err error) error {
 	return errors.New(c.Line(err.Error()))
 }
 
-// maxPages is how many pages of a hundred are read of one list: more than GitHub keeps of
-// anything that is listed here.
+// maxPages is the largest number of pages of a hundred to read from one list. GitHub keeps fewer
+// entries in all lists of this package.
 const maxPages = 100
 
 // pages reads a list, page by page, until each returns false.

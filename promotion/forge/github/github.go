@@ -38,8 +38,8 @@ type Options struct {
 // name matches the names of owners and repositories, and no other path.
 var name = lazyregexp.New(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// New returns a repository of a host as a forge. It makes no request, but runs gh where
-// that keeps the token. Without a token, the error is a *forge.AuthError.
+// New returns a repository of a host as a forge. It makes no request, but runs gh if gh keeps the
+// token. Without a token, it returns a *forge.AuthError.
 func New(host, owner, repository string, o Options) (forge.Forge, error) {
 	if !name.MatchString(owner) || !name.MatchString(repository) {
 		return nil, fmt.Errorf("%s/%s is no repository of GitHub: it has the form OWNER/NAME",

@@ -151,7 +151,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A command finds host, token and socket where gh has them.
+// A command finds host, token and socket in the same places as gh.
 func TestEnvironment(t *testing.T) {
 	for _, host := range hosts {
 		s := forgetest.GitHub(t, host)

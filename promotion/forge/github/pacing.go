@@ -45,7 +45,7 @@ const (
 	gap          = time.Second
 	burst        = 20
 	defaultPause = time.Minute
-	// tokenDelay is how long a new token of an app takes until all of GitHub knows it.
+	// tokenDelay is the time until all of GitHub knows a new token of an app.
 	tokenDelay = 2 * time.Second
 )
 

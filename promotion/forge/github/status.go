@@ -17,7 +17,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// parallel is how many commits are read at once. GitHub allows a hundred concurrent
+// parallel is the number of commits that are read at once. GitHub allows a hundred concurrent
 // requests for a token.
 const parallel = 6
 

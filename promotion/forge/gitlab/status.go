@@ -16,8 +16,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge/internal/server"
 )
 
-// Statuses implements forge.Forge. The jobs of GitLab are among them, by their names and
-// with the user who ran them. At is when a status got its state: GitLab moves one from
+// Statuses implements forge.Forge. They include the jobs of GitLab, by their names and with the
+// user who ran them. At is the time when a status got its state. GitLab moves a status from
 // pending to success, and its creation time is the earlier one.
 func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
 	return f.server.Statuses(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// short is how many digits of a digest are in a tag's name.
+// short is the number of digits of a digest in a tag's name.
 const short = 12
 
 var hexadecimal = lazyregexp.New(`^[0-9a-f]{12,}$`)

@@ -9,8 +9,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// fanOut is how many notes are in one folder at most; beyond that, each is in a folder of
-// the first two digits of its name. git reads all forms, also nested ones
+// fanOut is the largest number of notes in one folder. Beyond that, each note is in a folder of
+// the first two digits of its name. git reads all forms, including nested ones
 // (https://git-scm.com/docs/git-notes, NOTES).
 const fanOut = 1000
 
@@ -22,7 +22,7 @@ type notes struct {
 	commits map[git.Hash]object
 }
 
-// objects is where notes are read from.
+// objects are the source of notes.
 type objects interface {
 	Object(id git.Hash) (git.Object, error)
 }

@@ -103,7 +103,7 @@ func (f *Forge) viewer(at time.Time) string {
 	return by
 }
 
-// attempts is how often a note is written after lost races.
+// attempts is the number of times that a note is written after lost races.
 const attempts = 5
 
 // SetStatus implements forge.Forge. The error is git.ErrLostRace after five lost races.

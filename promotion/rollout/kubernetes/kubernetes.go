@@ -30,13 +30,13 @@ type Options struct {
 	// Namespace is the namespace of the reconcilers' objects; "" for all, which needs the
 	// permission to list them in all namespaces.
 	Namespace string
-	// Timeout is how long the requests to a cluster may take; 0 for 30 seconds.
+	// Timeout is the time for the requests to a cluster; 0 for 30 seconds.
 	Timeout time.Duration
 }
 
 const (
 	defaultTimeout = 30 * time.Second
-	// atOnce is how many clusters are read at a time.
+	// atOnce is the number of clusters that are read at a time.
 	atOnce = 8
 )
 

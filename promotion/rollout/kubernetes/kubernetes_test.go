@@ -292,7 +292,7 @@ func TestArgoCD(t *testing.T) {
 // automated is the spec of an Application that follows its branch.
 var automated = object{"syncPolicy": object{"automated": object{"prune": true}}}
 
-// One Argo CD deploys to many clusters: its Applications say where.
+// One Argo CD deploys to many clusters, and its Applications name them.
 func TestDestinations(t *testing.T) {
 	healthy := `{"sync": {"status": "Synced", "revision": "` + commit + `"}, "health": {"status": "Healthy"}}`
 	to := func(name string, d object) object {

@@ -64,7 +64,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 // Reading is the result of Read.
 type Reading struct {
 	Reports []rollout.Report // sorted by assignment and cluster
-	// Ignored is how many statuses of assignments are by authors that may not report.
+	// Ignored is the number of statuses of assignments by authors that may not report.
 	Ignored int
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxBars is how many environments have a bar at once.
+	// maxBars is the largest number of environments with a bar at once.
 	maxBars = 10
-	// widest is how many columns a bar's line has at most.
+	// widest is the largest number of columns of a bar's line.
 	widest = 100
 )
 

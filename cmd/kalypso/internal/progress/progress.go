@@ -1,5 +1,5 @@
-// Package progress shows how far a build has come: as bars on a terminal, which
-// go again, or as lines at a slow rhythm for logs.
+// Package progress shows the progress of a build: as bars on a terminal, which disappear at the
+// end, or as lines at a slow rhythm for logs.
 package progress
 
 import (
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// patience is how long a build takes before bars are shown.
+	// patience is the time of a build before bars are shown.
 	patience = 300 * time.Millisecond
-	// redraw is how often bars are drawn.
+	// redraw is the interval of drawing bars.
 	redraw = 100 * time.Millisecond
-	// rhythm is how often lines are written.
+	// rhythm is the interval of writing lines.
 	rhythm = 10 * time.Second
 )
 
@@ -87,7 +87,7 @@ func tick(end <-chan struct{}, first, every time.Duration, show func()) {
 	}
 }
 
-// Report takes note of how far an environment is.
+// Report records the progress of an environment.
 func (d *Display) Report(p engine.Progress) {
 	if d == nil {
 		return
@@ -125,8 +125,8 @@ func (d *Display) all() []engine.Progress {
 
 func isDone(p engine.Progress) bool { return p.Done >= p.Total }
 
-// list writes a line for each environment that is not done, and further than its
-// last line says.
+// list writes a line for each environment that is not done and has progressed since its last
+// line.
 func (d *Display) list() {
 	var out strings.Builder
 	for _, p := range d.all() {

@@ -58,7 +58,7 @@ func (s *scope) walk(folder func(path string) error, file func(path string, e fs
 	if s.Outside != nil {
 		roots = append(roots, s.Outside()...)
 	}
-	walked := map[string]bool{} // where links lead to, which may be in a circle
+	walked := map[string]bool{} // the targets of links, which may form a circle
 	var walk func(dir string) error
 	walk = func(dir string) error {
 		if real, err := filepath.EvalSymlinks(dir); err != nil || walked[real] {

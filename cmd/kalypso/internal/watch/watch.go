@@ -20,9 +20,9 @@ import (
 const (
 	// quiet is the time without changes after which a burst of changes is over.
 	quiet = 100 * time.Millisecond
-	// longest is how long a burst can last.
+	// longest is the longest time of a burst.
 	longest = time.Second
-	// pollEvery is how often a Watcher that polls looks.
+	// pollEvery is the interval at which a polling Watcher compares files.
 	pollEvery = 500 * time.Millisecond
 )
 

@@ -232,7 +232,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestAwait: how long it takes until a burst counts as one change.
+// TestAwait checks the time until a burst counts as one change.
 func TestAwait(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// maxPages is how many pages of a list are read. A list that is longer is an error: a
-// part of it would be taken for the whole.
+// maxPages is the largest number of pages of a list. A longer list is an error, because a part of
+// it would count as the whole.
 const maxPages = 200
 
 var errEndless = errors.New("the server has a list without an end")

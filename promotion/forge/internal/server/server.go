@@ -29,14 +29,14 @@ import (
 )
 
 const (
-	// patience is how long one method waits in total.
+	// patience is the longest time that one method waits in total.
 	patience = time.Minute
-	// repeats is how often a request or a method is retried, and firstWait the wait before
-	// the first retry; each later one is twice as long.
+	// repeats is the number of retries of a request or a method, and firstWait the wait before the
+	// first retry. Each later wait is twice as long.
 	repeats      = 3
 	firstWait    = time.Second
 	maxRedirects = 5
-	// parallel is how many requests of one method are made at once.
+	// parallel is the number of concurrent requests of one method.
 	parallel = 4
 )
 
@@ -203,8 +203,8 @@ func (s *Server) Wait(ctx context.Context, d time.Duration) error {
 
 type budgetKey struct{}
 
-// budget is how long a method may still wait. Its requests may be concurrent, and then wait at
-// the same time, which counts once.
+// budget is the remaining time that a method may wait. Its requests may be concurrent, and then
+// wait at the same time, which counts once.
 type budget struct {
 	mu    sync.Mutex
 	left  time.Duration

@@ -19,7 +19,7 @@ import (
 
 const token = "secret-token"
 
-// serve returns a server that speaks with a handler, and how long it has waited.
+// serve returns a server that uses a handler, its URL, and the time that it has waited.
 func serve(t *testing.T, handle http.HandlerFunc) (*server.Server, string, *time.Duration) {
 	t.Helper()
 	test := httptest.NewServer(handle)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxBody is how many bytes of an answer are read: more than a page of a hundred change
-	// requests has.
+	// maxBody is the largest number of bytes of an answer. A page of a hundred change requests is
+	// smaller.
 	maxBody = 32 << 20
 	// maxWait is the longest wait that a server may ask for.
 	maxWait = 366 * 24 * time.Hour
@@ -198,7 +198,7 @@ func WithKind(ctx context.Context, k Kind) context.Context {
 	return context.WithValue(ctx, kindKey{}, k)
 }
 
-// KindOf returns the kind of a request: that of its context, else that of its method.
+// KindOf returns the kind of a request: the kind in its context, else the kind of its method.
 func KindOf(r *http.Request) Kind {
 	if k, ok := r.Context().Value(kindKey{}).(Kind); ok {
 		return k
