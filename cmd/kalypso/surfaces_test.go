@@ -51,12 +51,12 @@ stdout -count=N '^\{"change":"removed","environment":"dev","clusterType":"store"
 exec kalypso build --since HEAD
 stdout '^removed +assignment +dev/store/till-live on ON$'
 stdout '^0 added, 0 changed, N removed, KEPT unchanged'`,
-		[]string{"cmd/kalypso/since.go"}},
+		nil},
 	{"build", `
 exec kalypso build --to ../out
 stdout '^- assignment dev/store/till-live on ON$'
 stdout '^dev: 0 added, N removed$'`,
-		[]string{"cmd/kalypso/build.go", "compiler/engine/engine.go", "compiler/engine/outlive.go", "compiler/engine/removal.go", "compiler/engine/sides.go"}},
+		[]string{"cmd/kalypso/build.go", "compiler/engine/engine.go", "compiler/engine/outlive.go", "compiler/engine/removal.go", "compiler/engine/change.go"}},
 	{"view", `
 exec kalypso view --to ../view.html --since HEAD
 grep ': N assignments? removed, 0 added, 0 changed, KEPT unchanged, on CLUSTERS\.' ../view.html

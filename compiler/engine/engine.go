@@ -249,8 +249,8 @@ func (e *Environment) MayMatch(s model.Selector) bool {
 }
 
 // Configuration returns the digest of the composed values of the assignment with this number:
-// the version of its configuration. Where the build took the assignment from the record, it
-// reads the cache, or composes the values; the error is about that.
+// the version of its configuration. If the build took the assignment from the record,
+// Configuration reads the cache, or composes the values, and may fail.
 func (e *Environment) Configuration(ctx context.Context, assignment int) (model.Digest, error) {
 	name := e.Schedule.Assignments[assignment].ClusterType.Name
 	ct, _ := slices.BinarySearchFunc(e.Model.ClusterTypes, name,
