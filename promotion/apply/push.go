@@ -69,7 +69,8 @@ func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.St
 			}
 		}
 	}
-	status.State, status.Has, status.Tip, status.Deployed = plan.Promoted, st.Has(), commit.String(), commit.String()
+	status.State, status.Has, status.Tip = plan.Promoted, st.Has(), commit.String()
+	status.Deployed, status.Landed = status.Tip, status.Tip
 	status.Hold = env.Hold(st.RingName())
 	var err error
 	status.Rollout, err = pu.reporter.observe(ctx, st)

@@ -76,7 +76,8 @@ type Plan struct {
 	Reason string                       `json:"reason,omitempty"` // of the request, as By
 	By     string                       `json:"by,omitempty"`
 	Skip   gate.Skip                    `json:"skip,omitzero"`
-	Stages []*StageStatus               `json:"stops"`
+	Stages []*StageStatus               `json:"stages"`
+	Stops  []*StageStatus               `json:"stops"` // Stages under their old name, which v1alpha1 keeps
 }
 
 // Plan returns the steps that are possible now for the stages of the request.
@@ -92,6 +93,7 @@ func (pl *Planner) Plan(ctx context.Context, intent Intent) (*Plan, error) {
 		}
 		p.Stages = append(p.Stages, status)
 	}
+	p.Stops = p.Stages
 	return p, nil
 }
 
@@ -146,6 +148,7 @@ func (pl *Planner) Look(ctx context.Context, st *session.Stage) (l Look, err err
 	}
 	if len(run) > 0 {
 		out.Deployed = run[len(run)-1].String()
+		out.Landed = out.Deployed
 	}
 	l.drift, l.Recorded, err = pl.drifted(ctx, st, out)
 	return l, err

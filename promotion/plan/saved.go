@@ -112,5 +112,8 @@ func ParsePlan(data []byte) (*Plan, error) {
 	if err := json.Unmarshal(data, p); err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
+	if p.Stages == nil {
+		p.Stages = p.Stops // an earlier release wrote only the old name
+	}
 	return p, nil
 }

@@ -57,7 +57,9 @@ type StageStatus struct {
 	Has      tree.Source `json:"has"`
 	Branch   string      `json:"branch,omitempty"`
 	Tip      string      `json:"tip,omitempty"`
-	Deployed string      `json:"landed,omitempty"`
+	Deployed string      `json:"deployed,omitempty"`
+	// Landed is Deployed under its old name, which v1alpha1 keeps.
+	Landed string `json:"landed,omitempty"`
 	// Rollout is the progress of Has on the clusters.
 	Rollout *observe.Rollout `json:"rollout,omitempty"`
 	// Step is the next step, or nil.
@@ -137,7 +139,8 @@ func (step *Step) Ending() string {
 
 // Status has the positions of the newest base commits.
 type Status struct {
-	Stages []*StageStatus `json:"stops"`
+	Stages []*StageStatus `json:"stages"`
+	Stops  []*StageStatus `json:"stops"` // Stages under their old name, which v1alpha1 keeps
 	// Commits are the newest base commits, newest first.
 	Commits []CommitStatus `json:"commits"`
 	// Own are the commits of own files that some rings of an environment have and others do not, by
@@ -158,7 +161,8 @@ type CommitStatus struct {
 	Author  string `json:"author"`
 	// Stages has an entry for each stage that has or had the commit, by its ID: "here" with
 	// the state of its rollout, or "was here".
-	Stages map[string]string `json:"stops"`
+	Stages map[string]string `json:"stages"`
+	Stops  map[string]string `json:"stops"` // Stages under their old name, which v1alpha1 keeps
 }
 
 // Status plans all stages of the request, and returns the positions of the newest base commits.
@@ -168,7 +172,7 @@ func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Status{Stages: planned.Stages, Commits: []CommitStatus{}}
+	out := &Status{Stages: planned.Stages, Stops: planned.Stages, Commits: []CommitStatus{}}
 	bases, err := pl.state.Platform.Bases.Newest(max(most, 0))
 	if err != nil {
 		return nil, err
@@ -190,6 +194,7 @@ func (pl *Planner) Status(ctx context.Context, most int) (*Status, error) {
 				c.Stages[st.ID()] = "was here"
 			}
 		}
+		c.Stops = c.Stages
 		out.Commits = append(out.Commits, c)
 	}
 	out.Own, err = pl.own(most)
@@ -225,6 +230,7 @@ func (pl *Planner) own(most int) (out []OwnStatus, err error) {
 			for _, id := range has[tree.RevisionOf(c.Commit)] {
 				is.Stages[id] = "here"
 			}
+			is.Stops = is.Stages
 			out = append(out, is)
 			if seen += len(is.Stages); seen == len(stages) {
 				break
