@@ -252,7 +252,8 @@ func (h *Hub) Run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
-	h.wrote(work, h.probe(work)) // otherwise the first report would find the error, since this batch may have nothing to write
+	// This batch may have nothing to write, so that only the first report would find an error.
+	h.wrote(work, h.probe(work))
 	h.batch(work, nil)
 	for {
 		select {

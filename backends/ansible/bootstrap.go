@@ -101,7 +101,17 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 			{Name: "Install Ansible and git", Apt: &aptTask{Name: []string{"ansible-core", "git",
 				"python3-apt"}, State: "present", UpdateCache: true, CacheValidTime: 3600}},
 			file("Write the service that pulls", name+".service", pullService(ct, o)),
-			file("Write the timer", name+".timer", pullTimer(ct, o)),
+			file("Write the timer", name+".timer", fmt.Sprintf(`[Unit]
+Description=Pull what kalypso assigns to %s in %s
+
+[Timer]
+OnBootSec=1min
+OnUnitInactiveSec=%s
+RandomizedDelaySec=1min
+
+[Install]
+WantedBy=timers.target
+`, ct.Name, ct.Environment, o.Interval)),
 			{Name: "Start the timer", Systemd: &systemdTask{Name: name + ".timer", Enabled: true,
 				State: "started", DaemonReload: true}},
 		},
@@ -133,19 +143,4 @@ Type=oneshot
 Environment=ANSIBLE_CONFIG=%s/tree/%s/ansible.cfg
 ExecStart=%s
 `, ct.Name, ct.Environment, state, folder, strings.Join(command, " \\\n  "))
-}
-
-// pullTimer is the unit that pulls again and again, hosts at different times.
-func pullTimer(ct *backends.ClusterType, o options) string {
-	return fmt.Sprintf(`[Unit]
-Description=Pull what kalypso assigns to %s in %s
-
-[Timer]
-OnBootSec=1min
-OnUnitInactiveSec=%s
-RandomizedDelaySec=1min
-
-[Install]
-WantedBy=timers.target
-`, ct.Name, ct.Environment, o.Interval)
 }

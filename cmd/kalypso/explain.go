@@ -265,7 +265,26 @@ of it and how often they are assigned, and how much of its quota they request.`,
 			}
 			err := g.print(*output, list[query.Workspace]{apiVersion, "WorkspaceList", items}, func(w *tabwriter.Writer) {
 				for _, i := range items {
-					workspaceText(w, i)
+					fmt.Fprintf(w, "%s in %s", i.Name, i.Environment)
+					if i.Profile != "" {
+						fmt.Fprintf(w, ", which is not declared: %s of kalypso.io/stdlib/workspace counts", i.Profile)
+					}
+					fmt.Fprintf(w, "\n  workloads\t%s\n", join(i.Workloads))
+					if len(i.Registrations) > 0 {
+						fmt.Fprintf(w, "  registrations\t%s\n", join(i.Registrations))
+					}
+					fmt.Fprintf(w, "  assignments\t%d, of which %d failed\n", i.Assignments, i.Failed)
+					for _, q := range i.Quota {
+						fmt.Fprintf(w, "  quota %s\t%s of %s\n", q.Resource, q.Requested, q.Quota)
+					}
+					fmt.Fprintln(w, "may bring")
+					for _, b := range i.Bounds {
+						allows := "nothing"
+						if len(b.Allows) > 0 {
+							allows = strings.Join(b.Allows, " ")
+						}
+						fmt.Fprintf(w, "  %s\t%s\n", b.Field, allows)
+					}
 				}
 			})
 			if err != nil {
@@ -275,29 +294,6 @@ of it and how often they are assigned, and how much of its quota they request.`,
 		})
 	}
 	return cmd
-}
-
-func workspaceText(w *tabwriter.Writer, i query.Workspace) {
-	fmt.Fprintf(w, "%s in %s", i.Name, i.Environment)
-	if i.Profile != "" {
-		fmt.Fprintf(w, ", which is not declared: %s of kalypso.io/stdlib/workspace counts", i.Profile)
-	}
-	fmt.Fprintf(w, "\n  workloads\t%s\n", join(i.Workloads))
-	if len(i.Registrations) > 0 {
-		fmt.Fprintf(w, "  registrations\t%s\n", join(i.Registrations))
-	}
-	fmt.Fprintf(w, "  assignments\t%d, of which %d failed\n", i.Assignments, i.Failed)
-	for _, q := range i.Quota {
-		fmt.Fprintf(w, "  quota %s\t%s of %s\n", q.Resource, q.Requested, q.Quota)
-	}
-	fmt.Fprintln(w, "may bring")
-	for _, b := range i.Bounds {
-		allows := "nothing"
-		if len(b.Allows) > 0 {
-			allows = strings.Join(b.Allows, " ")
-		}
-		fmt.Fprintf(w, "  %s\t%s\n", b.Field, allows)
-	}
 }
 
 // unknownWorkspace is the error of a workspace that is not declared, and that no workload is of.

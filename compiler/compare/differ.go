@@ -94,7 +94,33 @@ func (d *differ) lists(path string, a, b *value) {
 		return
 	}
 	if ka, kb, ok := names(a, b); ok {
-		d.byName(path, a, b, ka, kb)
+		at := make(map[string]int, len(kb))
+		for j, name := range kb {
+			at[name] = j
+		}
+		var common []string
+		for i, name := range ka {
+			here := path + "[name=" + pathName(name) + "]"
+			j, there := at[name]
+			if !there {
+				d.add(Removed, here, &a.items[i], nil)
+				continue
+			}
+			common = append(common, name)
+			d.values(here, &a.items[i], &b.items[j])
+			delete(at, name)
+		}
+		var commonAfter []string
+		for j, name := range kb {
+			if _, isNew := at[name]; isNew {
+				d.add(Added, path+"[name="+pathName(name)+"]", nil, &b.items[j])
+			} else {
+				commonAfter = append(commonAfter, name)
+			}
+		}
+		if !slices.Equal(common, commonAfter) {
+			d.add(Reordered, path, listOf(common), listOf(commonAfter))
+		}
 		return
 	}
 	ea, eb := encoded(a), encoded(b)
@@ -125,36 +151,6 @@ func names(a, b *value) (ka, kb []string, ok bool) {
 		}
 	}
 	return ka, kb, true
-}
-
-func (d *differ) byName(path string, a, b *value, ka, kb []string) {
-	at := make(map[string]int, len(kb))
-	for j, name := range kb {
-		at[name] = j
-	}
-	var common []string
-	for i, name := range ka {
-		here := path + "[name=" + pathName(name) + "]"
-		j, there := at[name]
-		if !there {
-			d.add(Removed, here, &a.items[i], nil)
-			continue
-		}
-		common = append(common, name)
-		d.values(here, &a.items[i], &b.items[j])
-		delete(at, name)
-	}
-	var commonAfter []string
-	for j, name := range kb {
-		if _, isNew := at[name]; isNew {
-			d.add(Added, path+"[name="+pathName(name)+"]", nil, &b.items[j])
-		} else {
-			commonAfter = append(commonAfter, name)
-		}
-	}
-	if !slices.Equal(common, commonAfter) {
-		d.add(Reordered, path, listOf(common), listOf(commonAfter))
-	}
 }
 
 func listOf(names []string) *value {

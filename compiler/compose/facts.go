@@ -10,30 +10,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/selector"
 )
 
-// matchFacts sets facts to the facts of an assignment, but only those that selectors request.
-func (p *Plan) matchFacts(facts []selector.Fact, i int, asked *selectedNames) {
-	a := &p.assignments[i]
-	clear(facts)
-	implied, there := asked.implied[a.Target]
-	if !there {
-		implied = remembered(asked, asked.implied, a.Target, p.implied(a))
-	}
-	for _, l := range implied {
-		facts[l.number] = l.fact
-	}
-	for _, l := range asked.clusterType(a.ClusterType) {
-		facts[l.number] = l.fact
-	}
-	for _, l := range remembered(asked, asked.targets, a.Target, a.Target.Labels) {
-		name := asked.names[l.number]
-		if other, both := a.ClusterType.Labels[name]; both && other != a.Target.Labels[name] {
-			facts[l.number] = selector.Values(other, a.Target.Labels[name])
-			continue
-		}
-		facts[l.number] = l.fact
-	}
-}
-
 // ofClusterType is the only fact that is neither a label nor implied by the
 // target of an assignment.
 const ofClusterType = "clusterType"

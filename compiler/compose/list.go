@@ -258,7 +258,30 @@ func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok 
 	}
 	switch a.Kind() {
 	case model.Struct:
-		return unifyStructs(a, b, as)
+		// Unify structs field by field; both have sorted fields.
+		if len(b.Fields()) == 0 {
+			return a, "", true
+		}
+		if len(a.Fields()) == 0 {
+			return b, "", true
+		}
+		fa, fb := a.Fields(), b.Fields()
+		fields := make([]model.Field, 0, len(fa)+len(fb))
+		for len(fa) > 0 || len(fb) > 0 {
+			switch {
+			case len(fb) == 0 || len(fa) > 0 && fa[0].Name < fb[0].Name:
+				fields, fa = append(fields, fa[0]), fa[1:]
+			case len(fa) == 0 || fb[0].Name < fa[0].Name:
+				fields, fb = append(fields, fb[0]), fb[1:]
+			default:
+				v, at, ok := unify(fa[0].Value, fb[0].Value, as)
+				if !ok {
+					return a, model.JoinPath(model.Label(fa[0].Name), at), false
+				}
+				fields, fa, fb = append(fields, model.Field{Name: fa[0].Name, Value: v}), fa[1:], fb[1:]
+			}
+		}
+		return model.StructOf(fields...), "", true
 	case model.List:
 		if len(a.Elems()) != len(b.Elems()) {
 			return a, "", false
@@ -277,33 +300,6 @@ func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok 
 		return b, "", a.Same(b)
 	}
 	return a, "", a.Equal(b)
-}
-
-// unifyStructs unifies structs field by field; both have sorted fields.
-func unifyStructs(a, b model.Value, as numberText) (model.Value, string, bool) {
-	if len(b.Fields()) == 0 {
-		return a, "", true
-	}
-	if len(a.Fields()) == 0 {
-		return b, "", true
-	}
-	fa, fb := a.Fields(), b.Fields()
-	fields := make([]model.Field, 0, len(fa)+len(fb))
-	for len(fa) > 0 || len(fb) > 0 {
-		switch {
-		case len(fb) == 0 || len(fa) > 0 && fa[0].Name < fb[0].Name:
-			fields, fa = append(fields, fa[0]), fa[1:]
-		case len(fa) == 0 || fb[0].Name < fa[0].Name:
-			fields, fb = append(fields, fb[0]), fb[1:]
-		default:
-			v, at, ok := unify(fa[0].Value, fb[0].Value, as)
-			if !ok {
-				return a, model.JoinPath(model.Label(fa[0].Name), at), false
-			}
-			fields, fa, fb = append(fields, model.Field{Name: fa[0].Name, Value: v}), fa[1:], fb[1:]
-		}
-	}
-	return model.StructOf(fields...), "", true
 }
 
 // united unifies the values of nodes, which are in the order of their layers. Numbers in one layer

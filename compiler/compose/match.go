@@ -123,7 +123,27 @@ func (p *Plan) index(names map[string]bool, satisfies selector.Satisfier) *selec
 	return selector.NewIndexOf(asked.names, func(yield func([]selector.Fact) bool) {
 		facts := make([]selector.Fact, len(asked.names))
 		for i := range p.assignments {
-			p.matchFacts(facts, i, asked)
+			// Set facts to the facts of an assignment, but only those that selectors request.
+			a := &p.assignments[i]
+			clear(facts)
+			implied, there := asked.implied[a.Target]
+			if !there {
+				implied = remembered(asked, asked.implied, a.Target, p.implied(a))
+			}
+			for _, l := range implied {
+				facts[l.number] = l.fact
+			}
+			for _, l := range asked.clusterType(a.ClusterType) {
+				facts[l.number] = l.fact
+			}
+			for _, l := range remembered(asked, asked.targets, a.Target, a.Target.Labels) {
+				name := asked.names[l.number]
+				if other, both := a.ClusterType.Labels[name]; both && other != a.Target.Labels[name] {
+					facts[l.number] = selector.Values(other, a.Target.Labels[name])
+					continue
+				}
+				facts[l.number] = l.fact
+			}
 			if !yield(facts) {
 				return
 			}

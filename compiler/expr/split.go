@@ -114,7 +114,36 @@ func (p *pieces) declare(d ast.Decl) bool {
 	case *ast.EmbedDecl:
 		return p.add(d.Expr)
 	case *ast.Field:
-		return p.field(d)
+		if d.Alias != nil {
+			return false
+		}
+		if list, isList := d.Label.(*ast.ListLit); isList {
+			if len(list.Elts) != 1 {
+				return false
+			}
+			if _, named := list.Elts[0].(*ast.Alias); named {
+				return false
+			}
+			p.rest = append(p.rest, d)
+			return true
+		}
+		name, isIdent, err := ast.LabelName(d.Label)
+		if err != nil || isIdent && (strings.HasPrefix(name, "#") || strings.HasPrefix(name, "_")) {
+			return false
+		}
+		if p.fields == nil {
+			p.fields = map[string]*piece{}
+		}
+		there := p.fields[name]
+		if there == nil {
+			there = &piece{}
+			p.fields[name] = there
+			p.names = append(p.names, name)
+		}
+		there.regular = there.regular || d.Constraint == token.ILLEGAL
+		there.required = there.required || d.Constraint == token.NOT
+		there.terms = append(there.terms, d.Value)
+		return true
 	case *ast.LetClause:
 		p.lets = append(p.lets, d)
 		return true
@@ -172,39 +201,6 @@ func conjunction(terms []ast.Expr) string {
 		}
 	}
 	return strings.Join(out, " & ")
-}
-
-func (p *pieces) field(f *ast.Field) bool {
-	if f.Alias != nil {
-		return false
-	}
-	if list, isList := f.Label.(*ast.ListLit); isList {
-		if len(list.Elts) != 1 {
-			return false
-		}
-		if _, named := list.Elts[0].(*ast.Alias); named {
-			return false
-		}
-		p.rest = append(p.rest, f)
-		return true
-	}
-	name, isIdent, err := ast.LabelName(f.Label)
-	if err != nil || isIdent && (strings.HasPrefix(name, "#") || strings.HasPrefix(name, "_")) {
-		return false
-	}
-	if p.fields == nil {
-		p.fields = map[string]*piece{}
-	}
-	there := p.fields[name]
-	if there == nil {
-		there = &piece{}
-		p.fields[name] = there
-		p.names = append(p.names, name)
-	}
-	there.regular = there.regular || f.Constraint == token.ILLEGAL
-	there.required = there.required || f.Constraint == token.NOT
-	there.terms = append(there.terms, f.Value)
-	return true
 }
 
 // refers reports whether an identifier in the expression has the name of one of its fields, and

@@ -254,7 +254,24 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		}
 		return model.ListOf(out...), nil
 	case yaml.MappingNode:
-		return structOf(n)
+		var fields []model.Field
+		names := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if yamlnodes.IsMerge(key) || key.Kind != yaml.ScalarNode {
+				return model.Value{}, fmt.Errorf("line %d: a key must be a text, and not %s", key.Line, "a merge key or a list")
+			}
+			if names[key.Value] {
+				return model.Value{}, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)
+			}
+			names[key.Value] = true
+			v, err := valueOf(n.Content[i+1])
+			if err != nil {
+				return v, err
+			}
+			fields = append(fields, model.Field{Name: key.Value, Value: v})
+		}
+		return model.StructOf(fields...), nil
 	}
 	switch n.ShortTag() {
 	case "!!null":
@@ -283,25 +300,4 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		return model.NumberOf(string(data))
 	}
 	return model.StringOf(n.Value), nil
-}
-
-func structOf(n *yaml.Node) (model.Value, error) {
-	var fields []model.Field
-	names := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if yamlnodes.IsMerge(key) || key.Kind != yaml.ScalarNode {
-			return model.Value{}, fmt.Errorf("line %d: a key must be a text, and not %s", key.Line, "a merge key or a list")
-		}
-		if names[key.Value] {
-			return model.Value{}, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)
-		}
-		names[key.Value] = true
-		v, err := valueOf(n.Content[i+1])
-		if err != nil {
-			return v, err
-		}
-		fields = append(fields, model.Field{Name: key.Value, Value: v})
-	}
-	return model.StructOf(fields...), nil
 }

@@ -10,6 +10,7 @@ package schedule
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,7 +86,29 @@ func Assign(env *model.Environment, satisfies selector.Satisfier) (*Schedule, []
 	s.assign(r)
 	s.depend(env, r)
 	if !env.Incomplete {
-		s.warnOfSpelling(env, r)
+		words := labelUsage{keys: make(usage), values: make(map[string]usage)}
+		s.addEntities(&words)
+		for i := range s.selections {
+			for _, side := range s.selections[i].sides() {
+				ref := side.ref.At("labels")
+				if side.selected == 0 {
+					ref = model.Ref{}
+				}
+				for _, labels := range fieldsNamed("labels", side.selector) {
+					words.addSelector(labels, ref)
+				}
+			}
+		}
+		for i := range env.Configs {
+			words.addSelector(&env.Configs[i].Match, model.Ref{})
+		}
+		for i := range env.ConfigSchemas {
+			words.addSelector(&env.ConfigSchemas[i].Match, model.Ref{})
+		}
+		warnOfMisspelt("label", words.keys, r)
+		for _, key := range slices.Sorted(maps.Keys(words.values)) {
+			warnOfMisspelt("value of label "+key, words.values[key], r)
+		}
 		s.warnOfNoEffect(r)
 	}
 	return s, r.diagnostics()

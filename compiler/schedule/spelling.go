@@ -51,34 +51,6 @@ func (s *labelUsage) addValue(key, value string, ref model.Ref, beside map[strin
 	s.values[key].add(value, ref, beside)
 }
 
-// warnOfSpelling reports labels that are used once and look like another one
-// that is used more often. A selector that selects nothing has its hint already.
-func (s *Schedule) warnOfSpelling(env *model.Environment, r *report) {
-	words := labelUsage{keys: make(usage), values: make(map[string]usage)}
-	s.addEntities(&words)
-	for i := range s.selections {
-		for _, side := range s.selections[i].sides() {
-			ref := side.ref.At("labels")
-			if side.selected == 0 {
-				ref = model.Ref{}
-			}
-			for _, labels := range fieldsNamed("labels", side.selector) {
-				words.addSelector(labels, ref)
-			}
-		}
-	}
-	for i := range env.Configs {
-		words.addSelector(&env.Configs[i].Match, model.Ref{})
-	}
-	for i := range env.ConfigSchemas {
-		words.addSelector(&env.ConfigSchemas[i].Match, model.Ref{})
-	}
-	warnOfMisspelt("label", words.keys, r)
-	for _, key := range slices.Sorted(maps.Keys(words.values)) {
-		warnOfMisspelt("value of label "+key, words.values[key], r)
-	}
-}
-
 // addEntities adds the labels of workloads, of targets as far as they are their
 // own, and of cluster types.
 func (s *Schedule) addEntities(words *labelUsage) {

@@ -58,7 +58,29 @@ func (pl *planner) reusable(p *typePlan) bool {
 // asRecorded reports whether the folder matches the record, and therefore its desired content.
 func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, error) {
 	if seen == nil {
-		return pl.readAsRecorded(s, p)
+		record, err := pl.before.record.read(p.name)
+		if err != nil {
+			return false, err
+		}
+		files := map[string]Blob{}
+		maps.Insert(files, record.each)
+		section := &section{}
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			there, err := s.look(path)
+			if err != nil || there.kind != regular {
+				return false, err
+			}
+			if same, err := s.holds(path, there.info, files[path], -1); err != nil || !same {
+				return false, err
+			}
+			is := statOf(there.info)
+			section.add(path[len(p.name)+1:], files[path], is, compared)
+			pl.compared(is)
+		}
+		p.next, p.unchanged = p.before, len(files)
+		p.section, p.revised = section, true
+		p.assignments.Unchanged = p.before.Assignments
+		return true, nil
 	}
 	if err := pl.checkRecord(p.before); err != nil {
 		return false, err
@@ -68,33 +90,6 @@ func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, 
 	}
 	p.next, p.unchanged = p.before, seen.files
 	p.section, p.revised = seen.section, len(seen.unsure) > 0
-	p.assignments.Unchanged = p.before.Assignments
-	return true, nil
-}
-
-// readAsRecorded is asRecorded without an index: it reads every file.
-func (pl *planner) readAsRecorded(s surveyor, p *typePlan) (bool, error) {
-	record, err := pl.before.record.read(p.name)
-	if err != nil {
-		return false, err
-	}
-	files := map[string]Blob{}
-	maps.Insert(files, record.each)
-	section := &section{}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		there, err := s.look(path)
-		if err != nil || there.kind != regular {
-			return false, err
-		}
-		if same, err := s.holds(path, there.info, files[path], -1); err != nil || !same {
-			return false, err
-		}
-		is := statOf(there.info)
-		section.add(path[len(p.name)+1:], files[path], is, compared)
-		pl.compared(is)
-	}
-	p.next, p.unchanged = p.before, len(files)
-	p.section, p.revised = section, true
 	p.assignments.Unchanged = p.before.Assignments
 	return true, nil
 }

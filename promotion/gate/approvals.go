@@ -38,10 +38,6 @@ func approval(g *model.ApprovalsGate, f ChangeFacts) answer {
 		return answer{State: Pending, reason: wanted + ": the author of the change request is not " +
 			"known, whose approval does not count"}
 	}
-	return weigh(g, f)
-}
-
-func weigh(g *model.ApprovalsGate, f ChangeFacts) answer {
 	t := count(g, f)
 	parts := []string{fmt.Sprintf("%d of %d on the present head", len(t.counted), g.Count)}
 	say := func(n int, what string) {
@@ -52,7 +48,6 @@ func weigh(g *model.ApprovalsGate, f ChangeFacts) answer {
 	say(t.stale, "stale")
 	say(t.own, "by the author")
 	say(t.others, "by others than "+list(g.From, ", "))
-
 	a := answer{State: Passed, since: t.newest}
 	if len(t.counted) < g.Count {
 		a.State = Pending

@@ -76,7 +76,28 @@ func layOut(g *Graph, edges []ends) *layout {
 	least := l.makeUnits(g)
 	l.fill(g, edges)
 	l.arrange(edges, least)
-	l.size()
+	// Set the sizes of units and of their nodes, and the places of columns.
+	x := 0
+	for _, column := range l.columns {
+		width, height := 0, 0
+		for _, u := range column {
+			l.sizeUnit(u)
+			height += u.h + unitGap
+		}
+		for _, u := range column {
+			if beside := min(height/tallest+1, mostWide); len(u.columns) == 1 && beside > 1 {
+				u.beside = min(beside, len(u.columns[0]))
+				l.sizeUnit(u)
+			}
+			width = max(width, u.w)
+		}
+		for _, u := range column {
+			u.x = x
+			l.widen(u, width)
+		}
+		x += width + columnGap
+	}
+	l.width = max(x-columnGap, 0)
 	l.order()
 	l.align()
 	return l
@@ -206,31 +227,6 @@ func (l *layout) arrange(edges []ends, ranks []int) {
 		}
 	}
 	l.columns = slices.DeleteFunc(l.columns, func(c []*unit) bool { return len(c) == 0 })
-}
-
-// size sets the sizes of units and of their nodes, and the places of columns.
-func (l *layout) size() {
-	x := 0
-	for _, column := range l.columns {
-		width, height := 0, 0
-		for _, u := range column {
-			l.sizeUnit(u)
-			height += u.h + unitGap
-		}
-		for _, u := range column {
-			if beside := min(height/tallest+1, mostWide); len(u.columns) == 1 && beside > 1 {
-				u.beside = min(beside, len(u.columns[0]))
-				l.sizeUnit(u)
-			}
-			width = max(width, u.w)
-		}
-		for _, u := range column {
-			u.x = x
-			l.widen(u, width)
-		}
-		x += width + columnGap
-	}
-	l.width = max(x-columnGap, 0)
 }
 
 // sizeUnit sets the size of a unit for its nodes.

@@ -80,7 +80,25 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 	}
 	p.lines(drawn)
 	for i := range g.Nodes {
-		p.node(i)
+		n, b := p.g.Nodes[i], p.layout.nodes[i]
+		class := "node"
+		switch {
+		case n.Highlighted:
+			class += " highlighted"
+		case p.highlighted:
+			class += " faint"
+		}
+		whole := []string{terminal.Printable(n.Kind + " " + n.Label)}
+		for _, d := range n.Detail {
+			whole = append(whole, terminal.Printable(d))
+		}
+		fmt.Fprintf(p, `<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`, class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
+		p.WriteString(p.mark(n.Kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
+		p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, mostCells))
+		for line, d := range details(n) {
+			p.WriteString(text("small", b.x+nodePad, b.y+nodeHeight+line*lineHeight+6, d, mostDetails))
+		}
+		p.WriteString("</g>\n")
 	}
 	p.WriteString("</g>\n</svg>\n")
 	_, err := w.Write(append(out.Bytes(), p.Bytes()...))
@@ -165,28 +183,6 @@ func (p *picture) legend(width int, bundled bool) string {
 func (p *picture) mark(kind, at string) string {
 	n := p.nodes.number[kind]
 	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at, marks[n%len(marks)])
-}
-
-func (p *picture) node(i int) {
-	n, b := p.g.Nodes[i], p.layout.nodes[i]
-	class := "node"
-	switch {
-	case n.Highlighted:
-		class += " highlighted"
-	case p.highlighted:
-		class += " faint"
-	}
-	whole := []string{terminal.Printable(n.Kind + " " + n.Label)}
-	for _, d := range n.Detail {
-		whole = append(whole, terminal.Printable(d))
-	}
-	fmt.Fprintf(p, `<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`, class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
-	p.WriteString(p.mark(n.Kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
-	p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, mostCells))
-	for line, d := range details(n) {
-		p.WriteString(text("small", b.x+nodePad, b.y+nodeHeight+line*lineHeight+6, d, mostDetails))
-	}
-	p.WriteString("</g>\n")
 }
 
 // end returns the box of an end of a line, and its unit.

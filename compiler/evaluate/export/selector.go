@@ -217,7 +217,27 @@ func (x *selectors) checkDefault(v cue.Value, ref model.Ref) bool {
 func compile(e ast.Expr) (model.Selector, error) {
 	switch e := e.(type) {
 	case *ast.StructLit:
-		return compileStruct(e)
+		all := model.Selector{Op: model.OpAll}
+		for _, d := range e.Elts {
+			switch d := d.(type) {
+			case *ast.Field:
+				s, err := compileField(d)
+				if err != nil {
+					return s, err
+				}
+				all = both(all, s)
+			case *ast.EmbedDecl:
+				s, err := compile(d.Expr)
+				if err != nil {
+					return s, err
+				}
+				all = both(all, s)
+			case *ast.Ellipsis:
+			default:
+				return model.Selector{}, fmt.Errorf("%T has no meaning in a selector", d)
+			}
+		}
+		return all, nil
 	case *ast.ParenExpr:
 		return compile(e.X)
 	case *ast.BinaryExpr:
@@ -269,30 +289,6 @@ func flat(op model.SelectorOp, s model.Selector) []model.Selector {
 		return s.Args
 	}
 	return []model.Selector{s}
-}
-
-func compileStruct(lit *ast.StructLit) (model.Selector, error) {
-	all := model.Selector{Op: model.OpAll}
-	for _, d := range lit.Elts {
-		switch d := d.(type) {
-		case *ast.Field:
-			s, err := compileField(d)
-			if err != nil {
-				return s, err
-			}
-			all = both(all, s)
-		case *ast.EmbedDecl:
-			s, err := compile(d.Expr)
-			if err != nil {
-				return s, err
-			}
-			all = both(all, s)
-		case *ast.Ellipsis:
-		default:
-			return model.Selector{}, fmt.Errorf("%T has no meaning in a selector", d)
-		}
-	}
-	return all, nil
 }
 
 func compileField(d *ast.Field) (model.Selector, error) {

@@ -17,33 +17,29 @@ import (
 func (x *Exporter) Workloads(environment string) []model.Workload {
 	return entities(x, "workloads", func(v cue.Value, ref model.Ref) (model.Workload,
 		bool) {
-		return x.workload(v, ref, environment)
-	})
-}
-
-func (x *Exporter) workload(v cue.Value, ref model.Ref, environment string) (model.Workload, bool) {
-	var w struct {
-		model.Workload
-		Enforce string `json:"enforce"`
-	}
-	if x.Faulty(ref, "deploymentTargets") || !x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
-		return w.Workload, false
-	}
-	if w.Application == "" {
-		w.Application = w.Name
-	}
-	x.checkLabels(w.Labels, ref.At("labels"))
-	if r := cuevalue.Field(v, "requires"); r.Exists() {
-		if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+		var w struct {
+			model.Workload
+			Enforce string `json:"enforce"`
+		}
+		if x.Faulty(ref, "deploymentTargets") || !x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
 			return w.Workload, false
 		}
-	}
-	var ok bool
-	if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
-		return w.Workload, false
-	}
-	w.Targets = x.targets(v, &w.Workload, environment)
-	return w.Workload, true
+		if w.Application == "" {
+			w.Application = w.Name
+		}
+		x.checkLabels(w.Labels, ref.At("labels"))
+		if r := cuevalue.Field(v, "requires"); r.Exists() {
+			if w.Requires = x.contracts.contract(r, ref.At("requires"), w.Enforce); w.Requires == nil {
+				return w.Workload, false
+			}
+		}
+		var ok bool
+		if w.Chart, ok = x.trees.chartValues(v, ref); !ok {
+			return w.Workload, false
+		}
+		w.Targets = x.targets(v, &w.Workload, environment)
+		return w.Workload, true
+	})
 }
 
 // targets exports a workload's deployment targets of the environment. An invalid target does

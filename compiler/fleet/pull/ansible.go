@@ -217,27 +217,10 @@ func (h *hosts) line(text, group string) error {
 		host = m[1]
 	}
 	address := ""
-	for field := range fieldsOf(rest) {
-		if strings.HasPrefix(field, "#") {
-			break
-		}
-		name, value, _ := strings.Cut(field, "=")
-		if name == "ansible_host" || name == "ansible_ssh_host" {
-			address = value
-		}
-	}
-	return h.host(host, group, address)
-}
-
-// port is a host with a port: no IPv6 address, and no range at its end.
-var port = lazyregexp.New(`^((?:[^:\[\]]|\[[^\]]*\])+):[0-9]+$`)
-
-// fieldsOf yields the words of a text. Quotes may enclose words with spaces.
-func fieldsOf(text string) func(func(string) bool) {
-	return func(yield func(string) bool) {
+	for field := range func(yield func(string) bool) {
 		var word strings.Builder
 		quote := rune(0)
-		for _, c := range text + " " {
+		for _, c := range rest + " " {
 			switch {
 			case quote == 0 && (c == '"' || c == '\''):
 				quote = c
@@ -252,8 +235,20 @@ func fieldsOf(text string) func(func(string) bool) {
 				word.WriteRune(c)
 			}
 		}
+	} {
+		if strings.HasPrefix(field, "#") {
+			break
+		}
+		name, value, _ := strings.Cut(field, "=")
+		if name == "ansible_host" || name == "ansible_ssh_host" {
+			address = value
+		}
 	}
+	return h.host(host, group, address)
 }
+
+// port is a host with a port: no IPv6 address, and no range at its end.
+var port = lazyregexp.New(`^((?:[^:\[\]]|\[[^\]]*\])+):[0-9]+$`)
 
 // ranges is a range in a name: [01:20], [a:f], with a step or without.
 var ranges = lazyregexp.New(`\[(?:([0-9]{1,9}):([0-9]{1,9})|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::([0-9]{1,9}))?\]`)

@@ -94,7 +94,28 @@ func (w *Watcher) Close() error {
 // It returns the context's error if the context ends, and a GoneError if the root is gone.
 func (w *Watcher) Next(ctx context.Context) error {
 	if w.notifier == nil {
-		return w.nextLook(ctx)
+		var changed time.Time
+		for wait := pollEvery; ; wait = quiet {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(wait):
+			}
+			now, err := w.stamps()
+			if err != nil {
+				return err
+			}
+			same := maps.Equal(w.seen, now)
+			w.seen = now
+			switch {
+			case changed.IsZero() && same:
+				wait = pollEvery
+			case changed.IsZero():
+				changed = time.Now()
+			case same || time.Since(changed) >= longest:
+				return nil
+			}
+		}
 	}
 	if err := await(ctx, w.notifier.Events, w.notifier.Errors, w.concerns); err != nil {
 		if ctx.Err() != nil {
@@ -177,29 +198,4 @@ func (w *Watcher) stamps() (map[string]stamp, error) {
 		return nil
 	})
 	return out, err
-}
-
-func (w *Watcher) nextLook(ctx context.Context) error {
-	var changed time.Time
-	for wait := pollEvery; ; wait = quiet {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
-		}
-		now, err := w.stamps()
-		if err != nil {
-			return err
-		}
-		same := maps.Equal(w.seen, now)
-		w.seen = now
-		switch {
-		case changed.IsZero() && same:
-			wait = pollEvery
-		case changed.IsZero():
-			changed = time.Now()
-		case same || time.Since(changed) >= longest:
-			return nil
-		}
-	}
 }

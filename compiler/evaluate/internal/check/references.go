@@ -294,44 +294,39 @@ func (x *Entities) fullNames(env *model.Environment) {
 		if len(by) == 1 && holder == 0 {
 			continue
 		}
-		x.contested(fullName, by, holder, why)
+		hint := "rename one of the workloads or targets"
+		if slices.ContainsFunc(by, func(t target) bool { return t.registration != nil }) {
+			hint += "; " + ClaimHint(fullName)
+		}
+		var list []string
+		for i := range by {
+			list = append(list, by[i].String())
+		}
+		text, have := strings.Join(list, " and "), "have"
+		if len(by) == 1 {
+			have = "has"
+		}
+		text = fmt.Sprintf("%s %s the full name %s", text, have, fullName)
+		switch {
+		case holder >= 0:
+			text += fmt.Sprintf(", which is that of the %s: %s", by[holder].String(), why)
+		case why != "":
+			text += ", and " + why
+		}
+		d := diag.New(diag.DuplicateTarget, text)
+		for i := range by {
+			d = d.At(by[i].ref(), "")
+		}
+		for i := range by {
+			if i != holder {
+				x.Fail(by[i].ref(), d.On(by[i].ref().String()).Hinting(hint))
+			}
+		}
 		for i, t := range by {
 			if i != holder {
 				t.workload.Targets = slices.DeleteFunc(t.workload.Targets,
 					func(of model.DeploymentTarget) bool { return of.Name == t.name })
 			}
-		}
-	}
-}
-
-// contested reports that several targets share a full name, for each target except the holder.
-func (x *Entities) contested(fullName string, by []target, holder int, why string) {
-	hint := "rename one of the workloads or targets"
-	if slices.ContainsFunc(by, func(t target) bool { return t.registration != nil }) {
-		hint += "; " + ClaimHint(fullName)
-	}
-	var list []string
-	for i := range by {
-		list = append(list, by[i].String())
-	}
-	text, have := strings.Join(list, " and "), "have"
-	if len(by) == 1 {
-		have = "has"
-	}
-	text = fmt.Sprintf("%s %s the full name %s", text, have, fullName)
-	switch {
-	case holder >= 0:
-		text += fmt.Sprintf(", which is that of the %s: %s", by[holder].String(), why)
-	case why != "":
-		text += ", and " + why
-	}
-	d := diag.New(diag.DuplicateTarget, text)
-	for i := range by {
-		d = d.At(by[i].ref(), "")
-	}
-	for i := range by {
-		if i != holder {
-			x.Fail(by[i].ref(), d.On(by[i].ref().String()).Hinting(hint))
 		}
 	}
 }

@@ -93,41 +93,37 @@ func (d *decoder) plain(n *yaml.Node) (model.Value, error) {
 		}
 		return model.ListOf(elems...), nil
 	case yaml.MappingNode:
-		return d.mapping(n)
-	}
-	return scalar(n)
-}
-
-func (d *decoder) mapping(n *yaml.Node) (model.Value, error) {
-	if err := collectionTag(n, "!!map"); err != nil {
-		return model.Value{}, err
-	}
-	m := mapping{given: make(map[string]bool, len(n.Content)/2)}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if yamlnodes.IsMerge(n.Content[i]) {
-			continue
-		}
-		name, err := key(n.Content[i])
-		if err != nil {
+		if err := collectionTag(n, "!!map"); err != nil {
 			return model.Value{}, err
 		}
-		if m.given[name] {
-			return model.Value{}, fmt.Errorf("line %d: key %q is given twice", n.Content[i].Line, name)
-		}
-		v, err := d.value(n.Content[i+1])
-		if err != nil {
-			return model.Value{}, err
-		}
-		m.add(name, v)
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if yamlnodes.IsMerge(n.Content[i]) {
-			if err := d.merge(&m, n.Content[i+1]); err != nil {
+		m := mapping{given: make(map[string]bool, len(n.Content)/2)}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if yamlnodes.IsMerge(n.Content[i]) {
+				continue
+			}
+			name, err := key(n.Content[i])
+			if err != nil {
 				return model.Value{}, err
 			}
+			if m.given[name] {
+				return model.Value{}, fmt.Errorf("line %d: key %q is given twice", n.Content[i].Line, name)
+			}
+			v, err := d.value(n.Content[i+1])
+			if err != nil {
+				return model.Value{}, err
+			}
+			m.add(name, v)
 		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if yamlnodes.IsMerge(n.Content[i]) {
+				if err := d.merge(&m, n.Content[i+1]); err != nil {
+					return model.Value{}, err
+				}
+			}
+		}
+		return model.StructOf(m.fields...), nil
 	}
-	return model.StructOf(m.fields...), nil
+	return scalar(n)
 }
 
 type mapping struct {
