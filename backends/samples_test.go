@@ -66,6 +66,9 @@ func TestAll(t *testing.T) {
 	var names []string
 	for _, b := range all {
 		names = append(names, b.Name())
+		if !strings.Contains(string(text), "\n\t"+b.Name()+"?: #") {
+			t.Errorf("#Reconciler has no field %s", b.Name())
+		}
 	}
 	if want := strings.Split(string(m[1]), ", "); !slices.Equal(names, want) {
 		t.Errorf("tested are %v, and the schema has %v", names, want)
@@ -77,6 +80,26 @@ func TestAll(t *testing.T) {
 	slices.Sort(names)
 	if slices.Sort(listed); !slices.Equal(names, listed) {
 		t.Errorf("tested are %v, and backends/all lists %v", names, listed)
+	}
+}
+
+// TestFiles checks that each backend has golden files, a page, and a row on the page of all.
+func TestFiles(t *testing.T) {
+	const pages = "../docs/reconcilers/"
+	index, err := os.ReadFile(pages + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range all {
+		if golden, err := os.ReadDir(b.Name() + "/testdata"); err != nil || len(golden) == 0 {
+			t.Errorf("backends/%s has no golden files: %v", b.Name(), err)
+		}
+		if _, err := os.Stat(pages + b.Name() + ".md"); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(index), "\n| [`"+b.Name()+"`]("+b.Name()+".md) | ") {
+			t.Errorf("the first table of %sREADME.md has no row for %s", pages, b.Name())
+		}
 	}
 }
 

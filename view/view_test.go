@@ -3,9 +3,15 @@ package view
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +65,7 @@ func (s hostile) About(context.Context) (*About, error) {
 func (s hostile) Fleet(context.Context, string, Page) (*Fleet, error) {
 	out, err := fill[Fleet](s)
 	out.Environments[0].Unreadable = false
+	out.Environments = append(out.Environments, out.Environments[0])
 	return out, err
 }
 func (s hostile) Environment(context.Context, string) (*Environment, error) {
@@ -96,6 +103,84 @@ func (s hostile) Changes(context.Context, string) (*Changes, error) { return fil
 var allPages = []string{
 	"/", "/environments/x", "/workloads/x", "/assignments/x/y/z", "/cluster-types/x/y", "/clusters/x", "/clusters/x/y",
 	"/policies/x", "/configs/x", "/diagnostics", "/search?q=x", "/compare/x/y", "/changes", "/nothing",
+}
+
+// TestAllPages checks that allPages has each template of a page, that links lead to each page from
+// the first one, and that a file has all pages. Templates of pages are those that no other one
+// includes.
+func TestAllPages(t *testing.T) {
+	shown := map[string]bool{"document": true, "file-head": true, "file-page": true, "file-foot": true, "error": true}
+	for _, observed := range []string{"running", "rollouts", "history", "audit"} {
+		shown[observed] = true // hub/pages tests them
+	}
+	for _, address := range allPages {
+		escaped, query, _ := strings.Cut(address, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := find(t.Context(), hostile("x"), escaped, values, false); err == nil {
+			shown[p.Template] = true
+		} else if address != "/nothing" {
+			t.Error(err)
+		}
+	}
+	names, err := filepath.Glob("templates/*.html")
+	if err != nil || len(names) == 0 {
+		t.Fatal(err)
+	}
+	var text []byte
+	for _, name := range names {
+		html, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, html...)
+	}
+	for _, m := range regexp.MustCompile(`{{define "([^"]+)"`).FindAllSubmatch(text, -1) {
+		if !shown[string(m[1])] && !bytes.Contains(text, []byte(`{{template "`+string(m[1])+`"`)) {
+			t.Errorf("allPages has no page with the template %s", m[1])
+		}
+	}
+
+	feed := &Feed{}
+	feed.Set(hostile("x"), nil)
+	h := Handler(feed)
+	linked := []string{"/"}
+	for i := 0; i < len(linked); i++ {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+linked[i], nil))
+		for _, m := range regexp.MustCompile(`href="(/[^"?#]*)`).FindAllStringSubmatch(w.Body.String(), -1) {
+			if !slices.Contains(linked, m[1]) {
+				linked = append(linked, m[1])
+			}
+		}
+	}
+	f := &file{ctx: t.Context(), source: hostile("x"), has: map[string]bool{}, pageOf: map[string]string{}, equal: map[string]int{}}
+	if err := f.collect(&About{Revision: "HEAD"}, true); err != nil {
+		t.Fatal(err)
+	}
+	kinds := func(paths []string) map[string]bool {
+		out := map[string]bool{}
+		for _, p := range paths {
+			segments := strings.Split(p, "/")
+			out[fmt.Sprint(segments[1], len(segments))] = true
+		}
+		return out
+	}
+	onPages, inFile := kinds(linked), kinds(slices.Collect(maps.Keys(f.has)))
+	for _, p := range allPages {
+		kind := slices.Collect(maps.Keys(kinds([]string{p})))[0]
+		if p == "/nothing" || strings.HasPrefix(p, "/search") {
+			continue
+		}
+		if p == "/clusters/x/y" {
+			inFile[kind] = true // a file has the lists of clusters only
+		}
+		if !onPages[kind] || !inFile[kind] {
+			t.Errorf("%s: linked %v, in the file %v", p, onPages[kind], inFile[kind])
+		}
+	}
 }
 
 var hostileTexts = map[string]string{

@@ -3,6 +3,8 @@ package diag
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +63,15 @@ func TestCodes(t *testing.T) {
 		}
 		if !strings.HasSuffix(e.Text, ".") {
 			t.Errorf("the explanation of %s is no sentence", e.Code)
+		}
+	}
+	catalogue, err := os.ReadFile("catalogue.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`Code = "(K\d+)"`).FindAllStringSubmatch(string(catalogue), -1) {
+		if _, explained := Explain(Code(m[1])); !explained {
+			t.Errorf("Codes has no entry for %s", m[1])
 		}
 	}
 }

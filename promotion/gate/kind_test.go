@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -78,6 +79,22 @@ func TestSchemaIsInTable(t *testing.T) {
 		}
 		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 			t.Errorf("%s: the schema has %v, and the table %v", line, got, want)
+		}
+	}
+}
+
+// TestPageHasGates compares the table of docs/promotion.md with the gates that policies have.
+func TestPageHasGates(t *testing.T) {
+	page, err := os.ReadFile("../../docs/promotion.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range MayBeSkippable() {
+		if name == "removals" {
+			continue // no policy has to name it: the text below the table describes it
+		}
+		if !strings.Contains(string(page), "\n| `"+name+"` ") {
+			t.Errorf("the table of gates in docs/promotion.md has no row for %s", name)
 		}
 	}
 }

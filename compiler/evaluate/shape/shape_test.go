@@ -2,6 +2,8 @@ package shape
 
 import (
 	"io/fs"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,40 @@ func TestShapesCoverTheSchema(t *testing.T) {
 	for _, name := range model.CollectionNames {
 		if s := Of(name); s == nil || len(s.Fields) == 0 {
 			t.Errorf("%s has no entities", name)
+		}
+	}
+}
+
+// notInSchema are the fields of the model that no field of the schema declares.
+var notInSchema = map[string]string{
+	"Digest":                    "it identifies the other fields",
+	"Workload.Registration":     "the registration that provides it",
+	"Workload.Chart":            "manifests.helm, as values",
+	"Workload.Targets":          "deploymentTargets of one environment",
+	"DeploymentTarget.FullName": "its name with the workload's",
+	"DeploymentTarget.Chart":    "manifests.helm, as values",
+	"ClusterType.Class":         "computed of its clusters",
+	"ClusterType.SelectedBy":    "computed of its clusters",
+	"Cluster.Folder":            "the cluster type or the class of it",
+	"Cluster.Inventory":         "the inventory that declares it",
+	"Cluster.Composed":          "composed of its values",
+}
+
+// TestModelIsInSchema checks that each field of the model's entities has a field of the same name
+// in the schema.
+func TestModelIsInSchema(t *testing.T) {
+	shapes := Definitions()
+	for _, entity := range []reflect.Type{
+		reflect.TypeFor[model.Workload](), reflect.TypeFor[model.DeploymentTarget](),
+		reflect.TypeFor[model.ClusterType](), reflect.TypeFor[model.Cluster](),
+	} {
+		names := shapes["#"+entity.Name()].Names()
+		for field := range entity.Fields() {
+			declared := slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, field.Name) })
+			computed := notInSchema[field.Name]+notInSchema[entity.Name()+"."+field.Name] != ""
+			if declared == computed {
+				t.Errorf("%s.%s: in the schema %v, in notInSchema %v", entity.Name(), field.Name, declared, computed)
+			}
 		}
 	}
 }
