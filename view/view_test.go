@@ -106,8 +106,7 @@ var allPages = []string{
 }
 
 // TestAllPages checks that allPages has each template of a page, that links lead to each page from
-// the first one, and that a file has all pages. Templates of pages are those that no other one
-// includes.
+// the first one, and that a file has all pages. No other template includes the template of a page.
 func TestAllPages(t *testing.T) {
 	shown := map[string]bool{"document": true, "file-head": true, "file-page": true, "file-foot": true, "error": true}
 	for _, observed := range []string{"running", "rollouts", "history", "audit"} {
