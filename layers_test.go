@@ -2,6 +2,7 @@ package kalypso_test
 
 import (
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
@@ -108,6 +109,76 @@ func TestOrder(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// maxWords is the number of words that a reader of the code may have to learn.
+const maxWords = 60
+
+// TestWords checks the words of docs/architecture.md. With the words of the language there are at
+// most maxWords, and the product's Go code uses each word in an identifier or a comment.
+func TestWords(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Words\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	language := regexp.MustCompile(`(?s)\(language\.md\) \((.*?)\)`).FindStringSubmatch(section)
+	rows := regexp.MustCompile(`(?m)^\| ([a-z ,]+)(?: \(.*\))? \|`).FindAllStringSubmatch(section, -1)
+	if language == nil || len(rows) < 2 {
+		t.Fatal("docs/architecture.md has no words")
+	}
+	words := strings.Split(strings.Join(strings.Fields(language[1]), " "), ", ")
+	for _, row := range rows[1:] {
+		words = append(words, strings.Split(row[1], ", ")...)
+	}
+	if len(words) > maxWords {
+		t.Errorf("docs/architecture.md has %d words; a reader has to learn at most %d", len(words), maxWords)
+	}
+	code := strings.Builder{}
+	for _, folder := range append(steps, "internal") {
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "testing"):
+				return fs.SkipDir
+			case path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			return writeNames(&code, name)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.ToLower(code.String())
+	for _, word := range words {
+		if !strings.Contains(text, word) && !strings.Contains(text, strings.ReplaceAll(word, " ", "")) {
+			t.Errorf("no Go code uses the word %q of docs/architecture.md", word)
+		}
+	}
+}
+
+// writeNames writes the identifiers and the comments of a Go file. It writes a comment of several
+// lines as one line.
+func writeNames(w *strings.Builder, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile(file, -1, len(text)), text, nil, scanner.ScanComments)
+	for {
+		switch _, kind, literal := s.Scan(); kind {
+		case token.EOF:
+			return nil
+		case token.COMMENT:
+			w.WriteString(strings.TrimPrefix(literal, "//"))
+		case token.IDENT:
+			w.WriteString("\n" + literal + "\n")
 		}
 	}
 }
