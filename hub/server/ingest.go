@@ -32,12 +32,16 @@ type sender struct {
 	accepted   int      // the status of the answer to an event that the hub takes
 	signatures []string // headers that may have the HMAC of the body, the first one first
 	token      string   // the header with the key itself, without a signature; "" if there is no such header
-	handle     func(s *server, w http.ResponseWriter, r *http.Request, body []byte)
+	handle     func(s receiver, w http.ResponseWriter, r *http.Request, body []byte)
 }
 
+// receiver serves the webhooks. It checks the key or the signature of an event, turns the event
+// into a report, and sends the report to the hub. It has no state of its own, so it is a value.
+type receiver struct{ *server }
+
 // reconcilerHandlers handle the events of the reconcilers whose Traits have a Webhook.
-var reconcilerHandlers = map[string]func(*server, http.ResponseWriter, *http.Request, []byte){
-	"flux": (*server).flux, "argocd": (*server).argocd,
+var reconcilerHandlers = map[string]func(receiver, http.ResponseWriter, *http.Request, []byte){
+	"flux": receiver.flux, "argocd": receiver.argocd,
 }
 
 // senders returns the reconcilers with webhooks, in the order of the backends, and then the forge.
@@ -53,7 +57,7 @@ func senders() []sender {
 		accepted:   http.StatusAccepted,
 		signatures: []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"},
 		token:      "X-Gitlab-Token", // GitLab does not sign its events
-		handle:     (*server).forge})
+		handle:     receiver.forge})
 }
 
 // Senders returns the keys of Options.Secrets: the kinds of webhook senders that a hub accepts.
@@ -68,7 +72,7 @@ func Senders() []string {
 // receive checks the signature of a sender's event, and handles the event. If the signature is
 // missing or wrong, it answers with an error. It accepts the same signature again, because a report
 // that arrives twice changes nothing.
-func (s *server) receive(from sender, w http.ResponseWriter, r *http.Request) {
+func (s receiver) receive(from sender, w http.ResponseWriter, r *http.Request) {
 	if body, ok := s.signed(from, w, r); ok {
 		from.handle(s, w, r, body)
 	}
@@ -77,7 +81,7 @@ func (s *server) receive(from sender, w http.ResponseWriter, r *http.Request) {
 // signed returns the body of an event with the sender's key or signature, or from an identity that
 // may report. For other events it answers with an error. An event with the sender's key itself has
 // no body here, because the key does not cover it.
-func (s *server) signed(from sender, w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (s receiver) signed(from sender, w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if token := r.Header.Get(from.token); token != "" {
 		for _, key := range s.Secrets[from.kind] {
 			if hmac.Equal([]byte(key), []byte(token)) {
@@ -166,7 +170,7 @@ func (e *fluxEvent) meta(name string) string {
 
 // flux handles an event of Flux. The Alert that sends it has the cluster in its eventMetadata, or
 // the token belongs to the cluster.
-func (s *server) flux(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s receiver) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &fluxEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
 		problem(w, http.StatusUnprocessableEntity, "the body is no event of Flux")
@@ -219,7 +223,7 @@ func message(text string) string {
 }
 
 // event sends the report of a webhook to the hub.
-func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
+func (s receiver) event(w http.ResponseWriter, r *http.Request, report *state.Report) {
 	if i := who(r.Context()); i != nil {
 		if i.May(access.Cluster) && i.Cluster != report.Cluster {
 			problem(w, http.StatusForbidden, "the token is that of cluster "+i.Cluster)
@@ -246,7 +250,7 @@ func (s *server) event(w http.ResponseWriter, r *http.Request, report *state.Rep
 }
 
 // forge handles a push event of a forge. The hub then reads the wanted state from git.
-func (s *server) forge(w http.ResponseWriter, _ *http.Request, _ []byte) {
+func (s receiver) forge(w http.ResponseWriter, _ *http.Request, _ []byte) {
 	if s.Moved != nil {
 		s.Moved()
 	}
@@ -329,7 +333,7 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 }
 
 // argocd handles a notification of Argo CD.
-func (s *server) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s receiver) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &argoEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
 		problem(w, http.StatusUnprocessableEntity, "the body is no notification of Argo CD as docs/hub.md has it")
@@ -364,7 +368,7 @@ func (s *server) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 }
 
 // knows reports whether the commit of an item belongs to its environment's GitOps branch.
-func (s *server) knows(it *state.Item) bool {
+func (s receiver) knows(it *state.Item) bool {
 	environment, _, _ := strings.Cut(it.Assignment, "/")
 	for _, w := range s.Hub.Fleet().Environments() {
 		if w.Environment == environment {

@@ -20,8 +20,13 @@ import (
 	"github.com/kalypso-io/kalypso/hub/store"
 )
 
+// past answers questions about an earlier moment. It reads the stored history, while the answers
+// about the present come from the fleet in memory. It has no state of its own, so it is a value.
+type past struct{ *server }
+
 // countsAt counts the assignments of an earlier moment, from the stored history.
-func (s *server) countsAt(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension) (api.Groups, error) {
+func (s past) countsAt(ctx context.Context, at time.Time, f state.Filter,
+	by []state.Dimension) (api.Groups, error) {
 	out := api.Groups{At: at}
 	if f.Workspace != "" || slices.Contains(by, state.ByWorkspace) {
 		return out, huma.Error422UnprocessableEntity(store.ErrWorkspace.Error())
@@ -85,7 +90,7 @@ func place(order []string, name string) int {
 }
 
 // countParts counts from the tallies that were stored then.
-func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension,
+func (s past) countParts(ctx context.Context, at time.Time, f state.Filter, by []state.Dimension,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by,
 		func(d state.Dimension) bool { return d == state.ByCluster || d == state.ByTarget }) {
@@ -110,7 +115,7 @@ func (s *server) countParts(ctx context.Context, at time.Time, f state.Filter, b
 const maxOnCluster = 10_000
 
 // countCluster counts the assignments of a cluster at an earlier moment.
-func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
+func (s past) countCluster(ctx context.Context, at time.Time, f state.Filter,
 	group func(map[state.Dimension]string) *state.Tally) error {
 	f.States = nil
 	for after := (&store.Place{}); after != nil; {
@@ -135,7 +140,8 @@ func (s *server) countCluster(ctx context.Context, at time.Time, f state.Filter,
 }
 
 // assignmentsAt lists the assignments of an earlier moment, from the stored history.
-func (s *server) assignmentsAt(ctx context.Context, at time.Time, f state.Filter, p *Page) (api.Assignments, error) {
+func (s past) assignmentsAt(ctx context.Context, at time.Time, f state.Filter,
+	p *Page) (api.Assignments, error) {
 	out := api.Assignments{At: at, Assignments: []state.Row{}}
 	if f.Workspace != "" {
 		return out, huma.Error422UnprocessableEntity(store.ErrWorkspace.Error())

@@ -14,26 +14,30 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// people registers the operations on tokens, and the audit.
-func (s *server) people() {
-	huma.Register(s.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost,
+// administration has the operations of administrators, who create, list and revoke tokens, and read
+// the audit. It has no state of its own, so it is a value.
+type administration struct{ *server }
+
+// register registers the operations on tokens, and the audit.
+func (a administration) register() {
+	huma.Register(a.api, huma.Operation{OperationID: "new-token", Method: http.MethodPost,
 		Path: "/v1/tokens", Summary: "Make a token", Description: "Its secret is in this answer, and " +
-			"nowhere else.", DefaultStatus: http.StatusCreated}, s.newToken)
-	huma.Register(s.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet,
-		Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, s.getTokens)
-	huma.Register(s.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete,
-		Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, s.revokeToken)
-	huma.Register(s.api, huma.Operation{OperationID: "audit", Method: http.MethodGet,
-		Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, s.getAudit)
+			"nowhere else.", DefaultStatus: http.StatusCreated}, a.newToken)
+	huma.Register(a.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet,
+		Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, a.getTokens)
+	huma.Register(a.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete,
+		Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, a.revokeToken)
+	huma.Register(a.api, huma.Operation{OperationID: "audit", Method: http.MethodGet,
+		Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, a.getAudit)
 }
 
 // newToken creates a token.
-func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
+func (a administration) newToken(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
 	}
-	if s.Tokens == nil {
+	if a.Tokens == nil {
 		return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
 	}
 	of := in.Body
@@ -50,17 +54,17 @@ func (s *server) newToken(ctx context.Context, in *body[api.NewToken]) (*body[ap
 	t := api.Token{Role: of.Role, Cluster: of.Cluster, Environment: of.Environment,
 		Note: terminal.Line(of.Note), MadeBy: i.Name}
 	if of.Days > 0 {
-		t.Expires = s.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
+		t.Expires = a.Hub.Now().Add(time.Duration(of.Days) * 24 * time.Hour)
 	}
-	made, err := s.Tokens.Make(ctx, t)
+	made, err := a.Tokens.Make(ctx, t)
 	if err != nil {
 		return nil, unavailable()
 	}
-	if err := s.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
+	if err := a.audit(ctx, "make token", made.ID, of.Role+" "+of.Cluster+of.Environment); err != nil {
 		return nil, unavailable()
 	}
 	var known []string
-	for _, w := range s.Hub.Fleet().Environments() {
+	for _, w := range a.Hub.Fleet().Environments() {
 		if i.Scope(access.Admin).Has(w.Environment) {
 			known = append(known, w.Environment)
 		}
@@ -76,7 +80,7 @@ type tokenPosition struct {
 }
 
 // getTokens lists tokens.
-func (s *server) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.Tokens], error) {
+func (a administration) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.Tokens], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
@@ -86,7 +90,7 @@ func (s *server) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.T
 	if err != nil || there && after.ID == "" {
 		return nil, errCursor()
 	}
-	all, err := s.Hub.Store().Tokens(ctx)
+	all, err := a.Hub.Store().Tokens(ctx)
 	if err != nil {
 		return nil, unavailable()
 	}
@@ -112,32 +116,32 @@ type tokenQuestion struct {
 }
 
 // revokeToken ends a token.
-func (s *server) revokeToken(ctx context.Context, in *tokenQuestion) (*struct{}, error) {
+func (a administration) revokeToken(ctx context.Context, in *tokenQuestion) (*struct{}, error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
 	}
-	t, there, err := s.Hub.Store().Token(ctx, in.ID)
+	t, there, err := a.Hub.Store().Token(ctx, in.ID)
 	if err != nil {
 		return nil, unavailable()
 	}
-	if !there || s.Tokens == nil || !i.MayIn(access.Admin, t.Environment) {
+	if !there || a.Tokens == nil || !i.MayIn(access.Admin, t.Environment) {
 		return nil, huma.Error404NotFound("there is no token " + in.ID)
 	}
-	if ended, err := s.Tokens.Revoke(ctx, in.ID); err != nil || !ended {
+	if ended, err := a.Tokens.Revoke(ctx, in.ID); err != nil || !ended {
 		if err != nil {
 			return nil, unavailable()
 		}
 		return nil, huma.Error404NotFound("token " + in.ID + " has ended before")
 	}
-	if err := s.audit(ctx, "revoke token", in.ID, ""); err != nil {
+	if err := a.audit(ctx, "revoke token", in.ID, ""); err != nil {
 		return nil, unavailable()
 	}
 	return nil, nil
 }
 
 // getAudit lists the audit.
-func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
+func (a administration) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ func (s *server) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Ev
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Hub.Store().Events(ctx, before, in.Limit+1)
+	rows, err := a.Hub.Store().Events(ctx, before, in.Limit+1)
 	if err != nil {
 		return nil, unavailable()
 	}

@@ -121,7 +121,7 @@ func (s *server) getCounts(ctx context.Context, in *countsQuestion) (*answer[api
 		return nil, err
 	}
 	if !in.At.IsZero() {
-		groups, err := s.countsAt(ctx, in.At, f, by)
+		groups, err := past{s}.countsAt(ctx, in.At, f, by)
 		if err == nil && len(groups.Groups) == 0 {
 			groups.Caveats, err = s.nothingAt(ctx, in.Environment, f, groups.Warning)
 		}
@@ -152,7 +152,7 @@ func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*
 		return nil, err
 	}
 	if !in.At.IsZero() {
-		out, err := s.assignmentsAt(ctx, in.At, f, &in.Page)
+		out, err := past{s}.assignmentsAt(ctx, in.At, f, &in.Page)
 		if err == nil && len(out.Assignments) == 0 && in.Cursor == "" {
 			out.Caveats, err = s.nothingAt(ctx, in.Environment, f, out.Warning)
 		}

@@ -166,8 +166,8 @@ func (s *server) streams(mux *http.ServeMux) {
 	}, s.events)
 }
 
-// webhooks registers the handlers of webhooks.
-func (s *server) webhooks(mux *http.ServeMux) {
+// register registers the handlers of webhooks.
+func (s receiver) register(mux *http.ServeMux) {
 	for _, from := range senders() {
 		op := huma.Operation{
 			OperationID: "ingest-" + from.kind, Method: http.MethodPost, Path: "/v1/ingest/" + from.kind,

@@ -95,9 +95,9 @@ func (s *server) describe(mux *http.ServeMux) {
 	s.observed()
 	s.questions()
 	s.performance()
-	s.people()
+	administration{s}.register()
 	s.streams(mux)
-	s.webhooks(mux)
+	receiver{s}.register(mux)
 }
 
 // maxEcho limits the bytes of a value that an error repeats.
