@@ -24,17 +24,29 @@ type Need struct {
 	Met      bool // false also for an optional key that is absent
 }
 
-// contracted checks the values against all contracts, and fills in their defaults,
-// which are below the lowest layer. Each contract sees the values as the configs made
-// them, so that no contract depends on the order of the others. If several contracts
-// fill in one key, they must agree.
+// checker checks the composed values of one tuple against its contracts. It changes the values and
+// the provenance of its merger, which it uses only until apply returns.
+type checker struct {
+	*merger
+	contracts []*model.Contract // all contracts of the tuple
+	given     model.Value       // the values as the configs made them, without the contracts' defaults
+}
+
+// contracted checks the values against all contracts, and fills in their defaults.
 func (m *merger) contracted(contracts []*model.Contract) {
-	given := m.graph.Values
+	check := checker{m, contracts, m.graph.Values}
+	check.apply()
+}
+
+// apply checks the values against all contracts, and fills in their defaults, which are below the
+// lowest layer. Each contract sees the values as the configs made them, so that no contract depends
+// on the order of the others. If several contracts fill in one key, they must agree.
+func (m *checker) apply() {
 	filled := map[string]fill{}
-	holds := make([]bool, len(contracts))
-	for i, c := range contracts {
+	holds := make([]bool, len(m.contracts))
+	for i, c := range m.contracts {
 		var fills []fill
-		fills, holds[i] = m.check(c, given)
+		fills, holds[i] = m.check(c, m.given)
 		for _, f := range fills {
 			m.fill(filled, f)
 		}
@@ -51,34 +63,34 @@ func (m *merger) contracted(contracts []*model.Contract) {
 		m.provenance.addSites(f.value, traitsOf(path, f.value), f.from...)
 		m.graph.Values = with(m.graph.Values, path, f.value)
 	}
-	for i, c := range contracts {
+	for i, c := range m.contracts {
 		if len(filled) > 0 {
 			_, holds[i] = m.check(c, m.graph.Values)
 		}
 		if !holds[i] {
-			m.breaches(c, m.ask(m.whole(c, m.graph.Values)).Problems, contracts)
+			m.breaches(c, m.ask(callOf(c, m.graph.Values)).Problems)
 		}
 		m.needs(c)
-		m.lookalikes(c, contracts, given)
+		m.lookalikes(c)
 	}
 }
 
 // check evaluates a contract on values: it returns the filled in values, and
 // whether the contract holds.
-func (m *merger) check(c *model.Contract, values model.Value) ([]fill, bool) {
+func (m *checker) check(c *model.Contract, values model.Value) ([]fill, bool) {
 	known := m.memo.contract(c)
 	if known.apart {
 		if fills, ok := m.holds(known, known.fields, values, nil); ok {
 			return fills, true
 		}
 	}
-	call := m.whole(c, values)
+	call := callOf(c, values)
 	r := m.ask(call)
 	return known.fills("", values, r.Value), len(r.Problems) == 0
 }
 
-// whole returns a call for the whole contract, on the fields that it names.
-func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
+// callOf returns a call for the whole contract, on the fields that it names.
+func callOf(c *model.Contract, values model.Value) expr.Call {
 	if c.Mentions != nil {
 		values = project(values, c.Mentions)
 	}
@@ -86,7 +98,7 @@ func (m *merger) whole(c *model.Contract, values model.Value) expr.Call {
 }
 
 // fill adds a leaf that a contract fills in, and reports a different value from another contract.
-func (m *merger) fill(filled map[string]fill, f fill) {
+func (m *checker) fill(filled map[string]fill, f fill) {
 	other, there := filled[f.path()]
 	switch {
 	case !there:
@@ -101,8 +113,8 @@ func (m *merger) fill(filled map[string]fill, f fill) {
 	}
 }
 
-// breaches reports the problems of the values with a contract, which is one of contracts.
-func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts []*model.Contract) {
+// breaches reports the problems of the values with a contract.
+func (m *checker) breaches(c *model.Contract, problems []expr.Problem) {
 	for _, p := range problems {
 		if p.Unbounded {
 			m.fail(unbounded("", "a contract", p).At(c.Ref, "("+describeContract(c.Ref)+")"))
@@ -118,7 +130,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts 
 		}
 		d = d.At(c.Ref.At(p.Path),
 			"("+describeContract(c.Ref)+")").Hinting(cmp.Or(m.retype(p), m.unlisted(p), hint(p, c.Ref)))
-		d = m.misspelt(d, p, c, contracts)
+		d = m.misspelt(d, p, c)
 		if c.Advise {
 			m.graph.ds = append(m.graph.ds, d)
 		} else {
@@ -127,7 +139,7 @@ func (m *merger) breaches(c *model.Contract, problems []expr.Problem, contracts 
 	}
 }
 
-func (m *merger) leafAt(path string) (Leaf, bool) { return leafAt(m.leaves(), path) }
+func (m *checker) leafAt(path string) (Leaf, bool) { return leafAt(m.leaves(), path) }
 
 // leafAt returns the leaf at a path, or the list that contains the path.
 func leafAt(leaves []Leaf, path string) (Leaf, bool) {
@@ -139,7 +151,7 @@ func leafAt(leaves []Leaf, path string) (Leaf, bool) {
 }
 
 // breach returns the message for a problem with a contract.
-func (m *merger) breach(p expr.Problem) string {
+func (m *checker) breach(p expr.Problem) string {
 	switch {
 	case p.Path == "":
 		return "the values break a contract: " + p.Message
@@ -166,7 +178,7 @@ var (
 )
 
 // plain rewrites CUE's message about a value of the wrong type, or a value beyond a bound.
-func (m *merger) plain(p expr.Problem) string {
+func (m *checker) plain(p expr.Problem) string {
 	if bound := outOfBound.FindStringSubmatch(p.Message); bound != nil {
 		if pattern, ok := strings.CutPrefix(bound[2], "=~"); ok {
 			return fmt.Sprintf("it must match %s, and is %s", pattern, bound[1])
@@ -185,7 +197,7 @@ func (m *merger) plain(p expr.Problem) string {
 
 // types returns the type of a value and the type that a contract requires, if they differ. It
 // returns "" for any other problem.
-func (m *merger) types(p expr.Problem) (given, wanted string) {
+func (m *checker) types(p expr.Problem) (given, wanted string) {
 	types := mismatched.FindStringSubmatch(p.Message)
 	leaf, there := m.leafAt(p.Path)
 	if types == nil || !there || leaf.Path != p.Path {
@@ -202,7 +214,7 @@ func (m *merger) types(p expr.Problem) (given, wanted string) {
 
 // retype returns a hint to write a value in the type that a contract requires; "" if that would be
 // a different value.
-func (m *merger) retype(p expr.Problem) string {
+func (m *checker) retype(p expr.Problem) string {
 	given, wanted := m.types(p)
 	if given == "" {
 		return ""
@@ -224,7 +236,7 @@ var number = lazyregexp.New(`^-?[0-9]+$`)
 
 // unlisted returns a hint for a key that a config for single clusters may provide, if no such
 // cluster is listed; "" for any other key.
-func (m *merger) unlisted(p expr.Problem) string {
+func (m *checker) unlisted(p expr.Problem) string {
 	if !p.Missing || p.Path == "" || m.forClusters == "" {
 		return ""
 	}
@@ -285,7 +297,7 @@ func describeContract(ref model.Ref) string {
 }
 
 // needs notes the keys that the contract names, for users who want to know the requirements.
-func (m *merger) needs(c *model.Contract) {
+func (m *checker) needs(c *model.Contract) {
 	if len(c.Fields) == 0 {
 		return
 	}
@@ -381,7 +393,8 @@ func fieldContracts(parent string, fields []expr.Field) []*fieldContract {
 
 // holds reports whether contracts on fields hold for a struct, and appends the
 // values that they fill in.
-func (m *merger) holds(c *contract, fields []*fieldContract, values model.Value, fills []fill) ([]fill, bool) {
+func (m *checker) holds(c *contract, fields []*fieldContract, values model.Value,
+	fills []fill) ([]fill, bool) {
 	for _, f := range fields {
 		v, there := values.Lookup(f.Name)
 		switch {
@@ -404,7 +417,7 @@ func (m *merger) holds(c *contract, fields []*fieldContract, values model.Value,
 }
 
 // verdict evaluates one field, once for each of its values.
-func (m *merger) verdict(c *contract, f *fieldContract, v model.Value, there bool) *verdict {
+func (m *checker) verdict(c *contract, f *fieldContract, v model.Value, there bool) *verdict {
 	key := m.bytes[:0]
 	if there {
 		key = v.AppendBinary(key)

@@ -14,11 +14,11 @@ import (
 // misspelt adds the key that was probably meant to a diagnostic of a contract. If a key has no
 // value, this is a similar key beside it that no contract names. If a key is not allowed, it is a
 // similar key of the contract that has no value.
-func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, all []*model.Contract) diag.Diagnostic {
+func (m *checker) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract) diag.Diagnostic {
 	switch {
 	case p.Path == "":
 	case p.Missing:
-		like := m.lookalike(p.Path, m.graph.Values, all)
+		like := lookalike(p.Path, m.graph.Values, m.contracts)
 		if like == "" {
 			break
 		}
@@ -39,20 +39,20 @@ func (m *merger) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract, 
 	return d
 }
 
-// lookalikes warns of keys that no contract names and that look like a key of the contract c. all
-// are all contracts. If configs set both keys, one may be the plural of the other.
-func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given model.Value) {
+// lookalikes warns of keys that no contract names and that look like a key of one contract. If
+// configs set both keys, one may be the plural of the other.
+func (m *checker) lookalikes(c *model.Contract) {
 	if c.Ref.Collection == "tests" {
 		return
 	}
 	for i, names := range m.memo.contract(c).paths {
-		_, both := at(given, names)
+		_, both := at(m.given, names)
 		_, filled := at(m.graph.Values, names)
 		if !filled && !c.Fields[i].Optional {
 			continue // which is an error
 		}
 		path := c.Fields[i].Path
-		like := m.lookalike(path, given, all)
+		like := lookalike(path, m.given, m.contracts)
 		if like == "" || both && (like == path+"s" || path == like+"s" || like == path+"S" || path == like+"S") ||
 			slices.ContainsFunc(m.graph.ds, func(d diag.Diagnostic) bool { return d.Path == like }) {
 			continue
@@ -68,7 +68,7 @@ func (m *merger) lookalikes(c *model.Contract, all []*model.Contract, given mode
 }
 
 // meant adds the place of a misspelt key, and suggests the right name.
-func (m *merger) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
+func (m *checker) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
 	_, wrongName := cutPath(wrong)
 	_, rightName := cutPath(right)
 	d.Suggestion = diag.Suggestion{Wrong: wrongName, Right: rightName}
@@ -80,7 +80,7 @@ func (m *merger) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic {
 
 // lookalike returns the path of a similar key beside the key at a path, if no contract names it; ""
 // if there is no such key.
-func (m *merger) lookalike(path string, values model.Value, contracts []*model.Contract) string {
+func lookalike(path string, values model.Value, contracts []*model.Contract) string {
 	names := model.Elements(path)
 	last := len(names) - 1
 	parent, there := at(values, names[:last])
