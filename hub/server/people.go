@@ -32,7 +32,8 @@ func (a administration) register() {
 }
 
 // newToken creates a token.
-func (a administration) newToken(ctx context.Context, in *body[api.NewToken]) (*body[api.Token], error) {
+func (a administration) newToken(ctx context.Context,
+	in *body[api.NewToken]) (*body[api.Token], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,8 @@ type tokenPosition struct {
 }
 
 // getTokens lists tokens.
-func (a administration) getTokens(ctx context.Context, in *struct{ Page }) (*body[api.Tokens], error) {
+func (a administration) getTokens(ctx context.Context,
+	in *struct{ Page }) (*body[api.Tokens], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err
@@ -141,7 +143,8 @@ func (a administration) revokeToken(ctx context.Context, in *tokenQuestion) (*st
 }
 
 // getAudit lists the audit.
-func (a administration) getAudit(ctx context.Context, in *struct{ Page }) (*body[api.Events], error) {
+func (a administration) getAudit(ctx context.Context,
+	in *struct{ Page }) (*body[api.Events], error) {
 	i, err := allow(ctx, access.Admin)
 	if err != nil {
 		return nil, err

@@ -16,10 +16,14 @@ type Token struct {
 	Hash, SigningKey string
 }
 
+// credentials owns the tables with which a hub identifies callers. They have the tokens, the ended
+// sessions, and the secrets that all hubs of a database share.
+type credentials struct{ *database }
+
 const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, made, made_by, expires, used, revoked"
 
 // AddTokens adds tokens, whose ids must be new.
-func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
+func (s *credentials) AddTokens(ctx context.Context, tokens ...Token) error {
 	var values []any
 	for _, t := range tokens {
 		values = append(values, t.ID, t.Hash, t.SigningKey, t.Role, t.Cluster, t.Environment, t.Note,
@@ -29,10 +33,10 @@ func (s *Store) AddTokens(ctx context.Context, tokens ...Token) error {
 }
 
 // Tokens returns all tokens, the newest first.
-func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, "") }
+func (s *credentials) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, "") }
 
 // Token returns the token with an id. It returns false if the token does not exist.
-func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
+func (s *credentials) Token(ctx context.Context, id string) (Token, bool, error) {
 	if !storable(id) {
 		return Token{}, false, nil
 	}
@@ -43,7 +47,7 @@ func (s *Store) Token(ctx context.Context, id string) (Token, bool, error) {
 	return all[0], true, nil
 }
 
-func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token, error) {
+func (s *credentials) tokens(ctx context.Context, where string, args ...any) ([]Token, error) {
 	var out []Token
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t Token
@@ -57,21 +61,23 @@ func (s *Store) tokens(ctx context.Context, where string, args ...any) ([]Token,
 }
 
 // RevokeToken ends a token. It returns false if the token does not exist or has ended already.
-func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time) (bool, error) {
+func (s *credentials) RevokeToken(ctx context.Context, id string, at time.Time) (bool, error) {
 	n, err := s.revoke(ctx, at, `id = ?`, id)
 	return n > 0, err
 }
 
 // RevokeOthers ends the tokens of a cluster for one environment, except one token. If environment
 // is "", it ends the tokens for all environments.
-func (s *Store) RevokeOthers(ctx context.Context, cluster, environment, but string, at time.Time) error {
+func (s *credentials) RevokeOthers(ctx context.Context, cluster, environment, but string,
+	at time.Time) error {
 	_, err := s.revoke(ctx, at, `role = 'cluster' AND cluster = ? AND environment = ? AND id <> ?`,
 		cluster, environment, but)
 	return err
 }
 
 // revoke ends tokens, and numbers their ends for EndedTokens.
-func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...any) (n int64, err error) {
+func (s *credentials) revoke(ctx context.Context, at time.Time, where string,
+	args ...any) (n int64, err error) {
 	err = s.transaction(ctx, func(tx *sql.Tx) error {
 		if _, err := s.exec(ctx, tx, `UPDATE token_ended SET number = number + 1`); err != nil {
 			return err
@@ -85,16 +91,17 @@ func (s *Store) revoke(ctx context.Context, at time.Time, where string, args ...
 
 // EndedTokens returns the ids of tokens that were ended after a number, and the number for the next
 // call.
-func (s *Store) EndedTokens(ctx context.Context, after int64) (ids []string, number int64, err error) {
+func (s *credentials) EndedTokens(ctx context.Context,
+	after int64) (ids []string, number int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT number FROM token_ended`).Scan(&number)
 	if err == nil && number != after {
-		ids, err = column[string](ctx, s, s.read, `SELECT id FROM token WHERE ended > ?`, after)
+		ids, err = column[string](ctx, s.database, s.read, `SELECT id FROM token WHERE ended > ?`, after)
 	}
 	return ids, number, s.problem(err)
 }
 
 // UseTokens records when tokens were last used.
-func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error {
+func (s *credentials) UseTokens(ctx context.Context, ids []string, at time.Time) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -103,8 +110,11 @@ func (s *Store) UseTokens(ctx context.Context, ids []string, at time.Time) error
 	return s.problem(err)
 }
 
+// audit owns the table of the actions of people and programs. Nothing removes rows from it.
+type audit struct{ *database }
+
 // Audit adds an entry.
-func (s *Store) Audit(ctx context.Context, e api.Event) error {
+func (s *audit) Audit(ctx context.Context, e api.Event) error {
 	return s.problem(s.transaction(ctx, func(tx *sql.Tx) error {
 		lock := `SELECT number FROM change`
 		if s.postgres {
@@ -124,7 +134,7 @@ func (s *Store) Audit(ctx context.Context, e api.Event) error {
 
 // Events returns at most so many entries of the audit with a lower number, 0 for all, the
 // newest first. The list is never nil.
-func (s *Store) Events(ctx context.Context, before int64, most int) ([]api.Event, error) {
+func (s *audit) Events(ctx context.Context, before int64, most int) ([]api.Event, error) {
 	if before == 0 {
 		before = 1 << 62
 	}
@@ -140,7 +150,8 @@ func (s *Store) Events(ctx context.Context, before int64, most int) ([]api.Event
 
 // EndSession records the end of a session or a sign-in that would otherwise be valid until a time.
 // Of all calls with one id, at all hubs of the database, first is true for exactly one.
-func (s *Store) EndSession(ctx context.Context, id string, now, until time.Time) (first bool, err error) {
+func (s *credentials) EndSession(ctx context.Context, id string,
+	now, until time.Time) (first bool, err error) {
 	n, err := s.exec(ctx, s.db, `INSERT INTO ended_session (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
 		id, until.UnixMilli())
 	if err == nil { // remove the ended ones that are no longer valid anyway
@@ -150,15 +161,15 @@ func (s *Store) EndSession(ctx context.Context, id string, now, until time.Time)
 }
 
 // EndedSessions returns the sessions and sign-ins that have ended before their time was over.
-func (s *Store) EndedSessions(ctx context.Context, now time.Time) ([]string, error) {
-	ids, err := column[string](ctx, s, s.read, `SELECT id FROM ended_session WHERE until >= ?`,
-		now.Add(-time.Hour).UnixMilli())
+func (s *credentials) EndedSessions(ctx context.Context, now time.Time) ([]string, error) {
+	ids, err := column[string](ctx, s.database, s.read,
+		`SELECT id FROM ended_session WHERE until >= ?`, now.Add(-time.Hour).UnixMilli())
 	return ids, s.problem(err)
 }
 
 // Secret returns the secret with a name. If it does not exist, Secret stores and returns the given
 // one, so that all hubs of a database get the same.
-func (s *Store) Secret(ctx context.Context, name, otherwise string) (string, error) {
+func (s *credentials) Secret(ctx context.Context, name, otherwise string) (string, error) {
 	_, err := s.exec(ctx, s.db, `INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
 		name, otherwise)
 	var value string

@@ -8,7 +8,7 @@ import (
 
 // Older makes a database as a hub with the migrations up to a number has made it.
 func Older(ctx context.Context, name string, number int) error {
-	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
+	s := newDatabase(name)
 	if err := s.open(name); err != nil {
 		return err
 	}

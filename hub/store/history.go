@@ -24,6 +24,10 @@ type Filter struct {
 	Before       int64     // only lower numbers; 0 means all
 }
 
+// history answers questions about earlier moments. It only reads: a Tx writes the tables transition
+// and folder_history, and Sweep removes old rows.
+type history struct{ *database }
+
 // ErrWorkspace is the error of a question about past workspaces, which the history does not have.
 var ErrWorkspace = errors.New("of what was, workspaces are not known: ask for a workload")
 
@@ -77,7 +81,8 @@ func (c conditions) args() (all []any) {
 
 // idsOf returns the ids of the texts that a filter names. It returns false if the database lacks
 // one of them, so that nothing can match.
-func (s *Store) idsOf(ctx context.Context, f state.Filter) (ids map[string]int64, all bool, err error) {
+func (s *history) idsOf(ctx context.Context,
+	f state.Filter) (ids map[string]int64, all bool, err error) {
 	if f.Workspace != "" {
 		return nil, false, ErrWorkspace
 	}
@@ -143,7 +148,7 @@ func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within c
 }
 
 // selects returns the conditions of a filter that need only the transition itself.
-func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
+func (s *history) selects(f Filter, ids map[string]int64) (all conditions) {
 	if f.Environments != nil {
 		var of []int64
 		for _, name := range f.Environments {
@@ -151,7 +156,7 @@ func (s *Store) selects(f Filter, ids map[string]int64) (all conditions) {
 				of = append(of, id)
 			}
 		}
-		is, args := isOneOf(s, "h.environment", of)
+		is, args := isOneOf(s.database, "h.environment", of)
 		all = append(all, condition{is, args})
 	}
 	for _, c := range []struct{ column, text string }{{"workload", f.Workload}, {"cluster", f.Cluster},
@@ -181,7 +186,8 @@ const inPart = 100_000
 // History returns at most so many transitions, the newest first. next is the number before which
 // the list continues, or 0 at the end. There may be fewer transitions if matches are rare. The list
 // is never nil.
-func (s *Store) History(ctx context.Context, f Filter, most int) (found []api.Transition, next int64, err error) {
+func (s *history) History(ctx context.Context, f Filter,
+	most int) (found []api.Transition, next int64, err error) {
 	found = []api.Transition{}
 	ids, there, err := s.idsOf(ctx, f.Filter)
 	if err != nil || !there {

@@ -74,7 +74,7 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	if err != nil {
 		return err
 	}
-	names, err := s.environments(ctx, on)
+	names, err := environmentNames(ctx, s.database, on)
 	if err != nil {
 		return err
 	}
@@ -96,11 +96,13 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 
 // Environments returns the names of all environments whose wanted state is stored, in the order of
 // promotion.
-func (s *Store) Environments(ctx context.Context) ([]string, error) { return s.environments(ctx, s.db) }
+func (s *Store) Environments(ctx context.Context) ([]string, error) {
+	return environmentNames(ctx, s.database, s.db)
+}
 
-// environments returns the names of all environments, in their order.
-func (s *Store) environments(ctx context.Context, on querier) ([]string, error) {
-	return column[string](ctx, s, on, `SELECT environment FROM wanted ORDER BY position`)
+// environmentNames returns the names of all environments, in their order.
+func environmentNames(ctx context.Context, of *database, on querier) ([]string, error) {
+	return column[string](ctx, of, on, `SELECT environment FROM wanted ORDER BY position`)
 }
 
 // inPage is how many rows a page has.

@@ -40,7 +40,7 @@ type part struct {
 
 // moment is a question about the state at a time.
 type moment struct {
-	*Store
+	*history
 	state.Filter
 	at      int64
 	ids     map[string]int64
@@ -49,7 +49,7 @@ type moment struct {
 }
 
 // moment prepares an answer. It returns nil if nothing can match.
-func (s *Store) moment(ctx context.Context, f state.Filter, at time.Time) (*moment, error) {
+func (s *history) moment(ctx context.Context, f state.Filter, at time.Time) (*moment, error) {
 	ids, there, err := s.idsOf(ctx, f)
 	if err != nil || !there {
 		return nil, err
@@ -104,7 +104,7 @@ func (m *moment) environmentsOf(ctx context.Context) (all []part, err error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := m.environments(ctx, m.read)
+	order, err := environmentNames(ctx, m.database, m.read)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,8 @@ func distinctOf(column, table, where string) string {
 }
 
 // distinct returns the distinct values of a column of transition, sorted.
-func (s *Store) distinct(ctx context.Context, column, where string, args ...any) (all []term, err error) {
+func (s *history) distinct(ctx context.Context, column, where string,
+	args ...any) (all []term, err error) {
 	err = s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var t term
 		err := r.Scan(&t.id, &t.text)
@@ -184,7 +185,7 @@ func (m *moment) last(p part) (from string, args []any, where conditions) {
 				of = append(of, f.id)
 			}
 		}
-		is, args := isOneOf(m.Store, "h.folder", of)
+		is, args := isOneOf(m.database, "h.folder", of)
 		rest = append(rest, condition{is, args})
 	}
 	if len(rest) > 0 {
@@ -262,7 +263,8 @@ func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) 
 
 // CountAt counts, by state, the assignments that matched a filter at a time. whole is false if the
 // count took too long, and is not complete.
-func (s *Store) CountAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+func (s *history) CountAt(ctx context.Context, f state.Filter,
+	at time.Time) (tally state.Tally, whole bool, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil {
 		return tally, true, err
@@ -290,7 +292,7 @@ func (s *Store) CountAt(ctx context.Context, f state.Filter, at time.Time) (tall
 // At returns the assignments that matched a filter at a time. It starts after a place, skips some
 // of the matches, and returns at most so many. next is where the list continues, or nil at the end.
 // There may be fewer rows if matches are rare.
-func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Place, skip,
+func (s *history) At(ctx context.Context, f state.Filter, at time.Time, after Place, skip,
 	most int) (found []api.Transition, next *Place, err error) {
 	m, err := s.moment(ctx, f, at)
 	if err != nil || m == nil || !storable(after.Environment+after.Workload+after.Cluster+after.Target) {
@@ -330,7 +332,7 @@ func (s *Store) At(ctx context.Context, f state.Filter, at time.Time, after Plac
 }
 
 // Oldest returns the time of the oldest transition, or the zero Time if there is no transition.
-func (s *Store) Oldest(ctx context.Context) (at time.Time, err error) {
+func (s *history) Oldest(ctx context.Context) (at time.Time, err error) {
 	err = s.rows(ctx, s.read, func(r *sql.Rows) error { return r.Scan(milliseconds{&at}) },
 		`SELECT at FROM transition ORDER BY change LIMIT 1`)
 	return at, s.problem(err)

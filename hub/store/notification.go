@@ -14,8 +14,13 @@ type Notification struct {
 	Reference string
 }
 
+// notifications owns the table of the messages to people and of the leases. A hub claims each of
+// them with a row, so that only one of all hubs sends a message or does the work.
+type notifications struct{ *database }
+
 // Notifications returns the notifications whose keys have a prefix, by key.
-func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]Notification, error) {
+func (s *notifications) Notifications(ctx context.Context,
+	prefix string) (map[string]Notification, error) {
 	out := map[string]Notification{}
 	err := s.rows(ctx, s.read, func(r *sql.Rows) error {
 		var n Notification
@@ -28,7 +33,8 @@ func (s *Store) Notifications(ctx context.Context, prefix string) (map[string]No
 
 // AddNotification adds a notification, and more with it. If the first one exists already, it adds
 // nothing and returns false: only one hub can add it.
-func (s *Store) AddNotification(ctx context.Context, first Notification, more ...Notification) (added bool, err error) {
+func (s *notifications) AddNotification(ctx context.Context, first Notification,
+	more ...Notification) (added bool, err error) {
 	err = s.transaction(ctx, func(tx *sql.Tx) error {
 		n, err := s.exec(ctx, tx,
 			`INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING`,
@@ -47,25 +53,27 @@ func (s *Store) AddNotification(ctx context.Context, first Notification, more ..
 
 // ReplaceNotification replaces a notification. It returns false if another hub has changed it
 // first.
-func (s *Store) ReplaceNotification(ctx context.Context, was, is Notification) (bool, error) {
+func (s *notifications) ReplaceNotification(ctx context.Context,
+	was, is Notification) (bool, error) {
 	return s.notification(ctx, `UPDATE notification SET at = ?, reference = ? WHERE key = ? AND at = ? AND reference = ?`,
 		is.At.UnixMilli(), is.Reference, was.Key, was.At.UnixMilli(), was.Reference)
 }
 
 // RemoveNotification removes a notification. It returns false if another hub has changed it first.
-func (s *Store) RemoveNotification(ctx context.Context, was Notification) (bool, error) {
+func (s *notifications) RemoveNotification(ctx context.Context, was Notification) (bool, error) {
 	return s.notification(ctx, `DELETE FROM notification WHERE key = ? AND at = ? AND reference = ?`,
 		was.Key, was.At.UnixMilli(), was.Reference)
 }
 
-func (s *Store) notification(ctx context.Context, q string, args ...any) (bool, error) {
+func (s *notifications) notification(ctx context.Context, q string, args ...any) (bool, error) {
 	n, err := s.exec(ctx, s.db, q, args...)
 	return n > 0, s.problem(err)
 }
 
 // Lease reports whether a hub may do work that only one of all hubs may do, for a while from now.
 // The holder keeps the lease if it calls Lease again within that while.
-func (s *Store) Lease(ctx context.Context, name, holder string, now time.Time, life time.Duration) (bool, error) {
+func (s *notifications) Lease(ctx context.Context, name, holder string, now time.Time,
+	life time.Duration) (bool, error) {
 	return s.notification(ctx, `INSERT INTO notification (key, at, reference) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, reference = excluded.reference
 WHERE notification.reference = excluded.reference OR notification.at < ?`, "lease/"+name, now.UnixMilli(), holder, now.Add(-life).UnixMilli())
 }

@@ -146,26 +146,31 @@ func (p ReleasePosition) Valid() bool {
 	return p.Environment != "" && p.Commit != "" && storable(p.Environment+p.Ring+p.Commit)
 }
 
+// releases reads the table of releases, which a Tx writes.
+type releases struct{ *database }
+
 // Releases returns at most so many releases of some environments, the newest first.
-func (s *Store) Releases(ctx context.Context, of state.Environments, most int) ([]api.Release, error) {
+func (s *releases) Releases(ctx context.Context, of state.Environments,
+	most int) ([]api.Release, error) {
 	return s.ReleasesAfter(ctx, of, time.Time{}, ReleasePosition{}, most)
 }
 
 // ReleasesSince returns all releases of some environments whose At is a time or later, the newest first.
-func (s *Store) ReleasesSince(ctx context.Context, of state.Environments, since time.Time) ([]api.Release, error) {
+func (s *releases) ReleasesSince(ctx context.Context, of state.Environments,
+	since time.Time) ([]api.Release, error) {
 	return s.ReleasesAfter(ctx, of, since, ReleasePosition{}, 1<<30)
 }
 
 // ReleasesAfter returns, like Releases, the releases after a position, if their At is a time or
 // later. The zero ReleasePosition is before all releases. The list is never nil.
-func (s *Store) ReleasesAfter(
+func (s *releases) ReleasesAfter(
 	ctx context.Context, of state.Environments, since time.Time, after ReleasePosition, most int,
 ) ([]api.Release, error) {
 	out := []api.Release{}
 	q := `SELECT environment, ring, revision, base, own, author, subject, committed, at, COALESCE(completed, 0), COALESCE(failed, 0), COALESCE(restored, 0) FROM release WHERE at >= ?`
 	args := []any{max(since.UnixMilli(), 0)}
 	if of != nil {
-		in, names := isOneOf(s, "environment", storableOf(of))
+		in, names := isOneOf(s.database, "environment", storableOf(of))
 		q, args = q+" AND "+in, append(args, names...)
 	}
 	order := s.inOrder("environment") + ", " + s.inOrder("ring") + ", " + s.inOrder("revision")

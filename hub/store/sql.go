@@ -16,7 +16,7 @@ import (
 )
 
 // inOrder returns an SQL expression that sorts a text by bytes, as SQLite and Go do.
-func (s *Store) inOrder(text string) string {
+func (s *database) inOrder(text string) string {
 	if s.postgres {
 		return text + ` COLLATE "C"`
 	}
@@ -25,7 +25,7 @@ func (s *Store) inOrder(text string) string {
 
 // query returns a query with the parameters in the database's form. The texts in a query must not
 // have question marks.
-func (s *Store) query(q string) string {
+func (s *database) query(q string) string {
 	if !s.postgres {
 		return q
 	}
@@ -47,7 +47,8 @@ func (s *Store) query(q string) string {
 const readLimit = 20 * time.Second
 
 // rows calls scan for each row of a query.
-func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error, q string, args ...any) error {
+func (s *database) rows(ctx context.Context, on querier, scan func(*sql.Rows) error, q string,
+	args ...any) error {
 	if _, all := on.(*sql.DB); all { // a transaction has its own bound
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, readLimit)
@@ -67,7 +68,8 @@ func (s *Store) rows(ctx context.Context, on querier, scan func(*sql.Rows) error
 }
 
 // column returns the values of a query with one column.
-func column[T any](ctx context.Context, s *Store, on querier, q string, args ...any) (all []T, err error) {
+func column[T any](ctx context.Context, s *database, on querier, q string,
+	args ...any) (all []T, err error) {
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var value T
 		err := r.Scan(&value)
@@ -78,7 +80,7 @@ func column[T any](ctx context.Context, s *Store, on querier, q string, args ...
 }
 
 // exec runs a statement, and returns how many rows it has changed.
-func (s *Store) exec(ctx context.Context, on querier, q string, args ...any) (int64, error) {
+func (s *database) exec(ctx context.Context, on querier, q string, args ...any) (int64, error) {
 	result, err := on.ExecContext(ctx, s.query(q), args...)
 	if err != nil {
 		return 0, err
@@ -87,7 +89,7 @@ func (s *Store) exec(ctx context.Context, on querier, q string, args ...any) (in
 }
 
 // transaction calls f with a transaction, and commits it if f returns no error.
-func (s *Store) transaction(ctx context.Context, f func(*sql.Tx) error) error {
+func (s *database) transaction(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ const atOnce = 1000
 
 // list returns rows of so many values as SQL. All values of a column must have the same type. For
 // PostgreSQL, which keeps statements, it is the same SQL for any number of rows.
-func (s *Store) list(width int, values []any) (string, []any) {
+func (s *database) list(width int, values []any) (string, []any) {
 	if !s.postgres {
 		row := "(" + strings.TrimSuffix(strings.Repeat("?,", width), ",") + ")"
 		return "VALUES " + strings.TrimSuffix(strings.Repeat(row+",", len(values)/width), ","), values
@@ -144,7 +146,7 @@ func (s *Store) list(width int, values []any) (string, []any) {
 }
 
 // among returns an SQL condition that a column equals one of some values, which have the same type.
-func (s *Store) among(values []any) (string, []any) {
+func (s *database) among(values []any) (string, []any) {
 	if !s.postgres {
 		list, args := s.list(1, values)
 		return "IN (" + list + ")", args
@@ -164,7 +166,7 @@ func values[T any](of []T) []any {
 }
 
 // isOneOf returns the SQL condition that a column has one of some values.
-func isOneOf[T any](s *Store, column string, of []T) (string, []any) {
+func isOneOf[T any](s *database, column string, of []T) (string, []any) {
 	values := values(of)
 	switch len(values) {
 	case 0:
@@ -198,7 +200,8 @@ func columnOf[T any](width, c int, values []any) []T {
 }
 
 // insert inserts rows of some columns, many at once. tail is the SQL after the values.
-func (s *Store) insert(ctx context.Context, on querier, table, columns, tail string, values []any) error {
+func (s *database) insert(ctx context.Context, on querier, table, columns, tail string,
+	values []any) error {
 	return s.each(ctx, on, "INSERT INTO "+table+" ("+columns+") ", " "+tail, strings.Count(columns, ",")+1, values)
 }
 
@@ -218,7 +221,8 @@ func (t *Tx) add(ctx context.Context, table, columns string, values []any) error
 }
 
 // each runs a statement with a list of rows in it, a thousand at once.
-func (s *Store) each(ctx context.Context, on querier, before, after string, width int, values []any) error {
+func (s *database) each(ctx context.Context, on querier, before, after string, width int,
+	values []any) error {
 	for len(values) > 0 {
 		n := min(len(values), atOnce*width)
 		list, args := s.list(width, values[:n])
@@ -317,7 +321,8 @@ func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
 }
 
 // look finds the ids of texts that the database has.
-func (s *Store) look(ctx context.Context, on querier, texts []string, into map[string]int64) error {
+func (s *database) look(ctx context.Context, on querier, texts []string,
+	into map[string]int64) error {
 	for some := range slices.Chunk(texts, atOnce) {
 		among, args := s.among(values(some))
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
@@ -365,7 +370,7 @@ func (st *statistics) end() {
 }
 
 // analyze has PostgreSQL update its statistics in the background, after many changes were written.
-func (s *Store) analyze(changes int) {
+func (s *database) analyze(changes int) {
 	st := s.statistics
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -36,13 +36,26 @@ import (
 	_ "modernc.org/sqlite" // the driver sqlite
 )
 
-// Store is an open database. Its methods may be called by several goroutines.
+// Store is an open database. Several goroutines may call its methods. Each part has the methods of
+// one subject. Store itself has the changes in their order: it writes and loads them, and removes
+// old rows.
 type Store struct {
+	*database
+	credentials
+	audit
+	notifications
+	history
+	releases
+	counts
+}
+
+// database has the connections that all parts of a Store share. It owns the dialect of SQL, the
+// migrations of the tables, and the cache of the ids of texts.
+type database struct {
 	db       *sql.DB // writes
 	read     *sql.DB // reads; the same one for PostgreSQL
 	postgres bool
 	terms    terms
-	tallies  tallies
 
 	file    string      // of SQLite
 	opened  os.FileInfo // the file at that time
@@ -51,8 +64,13 @@ type Store struct {
 	statistics *statistics
 }
 
+// newDatabase returns a database that is not open yet.
+func newDatabase(name string) *database {
+	return &database{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
+}
+
 // OnProblem sets the function that any goroutine calls with each error of the database.
-func (s *Store) OnProblem(f func(error)) { s.failing.Store(&f) }
+func (s *database) OnProblem(f func(error)) { s.failing.Store(&f) }
 
 // IsPostgres reports whether a name is the address of a PostgreSQL, and not a file.
 func IsPostgres(name string) bool {
@@ -62,7 +80,7 @@ func IsPostgres(name string) bool {
 // Open opens a database, and brings its tables up to date. name is a file's path or the address of
 // a PostgreSQL.
 func Open(ctx context.Context, name string) (*Store, error) {
-	s := &Store{postgres: IsPostgres(name), terms: newTerms(), statistics: newStatistics()}
+	s := newDatabase(name)
 	if err := s.open(name); err != nil {
 		return nil, s.problem(err)
 	}
@@ -78,13 +96,15 @@ func Open(ctx context.Context, name string) (*Store, error) {
 			return nil, errors.Join(s.problem(err), s.Close())
 		}
 	}
-	return s, nil
+	return &Store{database: s, credentials: credentials{s}, audit: audit{s},
+		notifications: notifications{s}, history: history{s}, releases: releases{s},
+		counts: counts{database: s}}, nil
 }
 
 // maxConnections limits how many connections of a PostgreSQL one hub uses.
 const maxConnections = 16
 
-func (s *Store) open(name string) (err error) {
+func (s *database) open(name string) (err error) {
 	if s.postgres {
 		if s.db, err = sql.Open("pgx", name); err != nil {
 			return err
@@ -143,7 +163,7 @@ func sqliteAddress(file, lock string, cache int) string {
 
 // problem adds the name of the database to an error, without the password in its address. It
 // returns nil for nil.
-func (s *Store) problem(err error) error {
+func (s *database) problem(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -160,7 +180,7 @@ func (s *Store) problem(err error) error {
 
 // there returns an error if the database file is not the opened one any more, because writes would
 // be lost.
-func (s *Store) there() error {
+func (s *database) there() error {
 	if s.postgres {
 		return nil
 	}
@@ -171,7 +191,7 @@ func (s *Store) there() error {
 }
 
 // Close closes the database.
-func (s *Store) Close() error {
+func (s *database) Close() error {
 	s.statistics.end()
 	if s.read == s.db {
 		return s.db.Close()
@@ -180,7 +200,7 @@ func (s *Store) Close() error {
 }
 
 // Ping returns an error if the database does not answer.
-func (s *Store) Ping(ctx context.Context) error {
+func (s *database) Ping(ctx context.Context) error {
 	if err := s.there(); err != nil {
 		return err
 	}
@@ -188,7 +208,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Number returns the number of the last change.
-func (s *Store) Number(ctx context.Context) (number int64, err error) {
+func (s *database) Number(ctx context.Context) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	if err := s.read.QueryRowContext(ctx, `SELECT number FROM change`).Scan(&number); err != nil {
@@ -201,7 +221,7 @@ func (s *Store) Number(ctx context.Context) (number int64, err error) {
 var migrations embed.FS
 
 // migrate runs the migrations that the database lacks, each in a transaction.
-func (s *Store) migrate(ctx context.Context) error {
+func (s *database) migrate(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -251,7 +271,7 @@ func numbered(in fs.FS) ([]migration, error) {
 
 // begin creates the table of migrations. If two hubs created it at once, PostgreSQL would let one
 // of them fail, so they wait for each other.
-func (s *Store) begin(ctx context.Context) error {
+func (s *database) begin(ctx context.Context) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
 		if s.postgres {
 			const kalypso = 0x6b616c7970736f
@@ -264,7 +284,7 @@ func (s *Store) begin(ctx context.Context) error {
 	})
 }
 
-func (s *Store) migration(ctx context.Context, m migration) error {
+func (s *database) migration(ctx context.Context, m migration) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
 		if s.postgres { // another hub may be running it
 			if _, err := tx.ExecContext(ctx, `LOCK TABLE migration IN EXCLUSIVE MODE`); err != nil {
@@ -290,7 +310,7 @@ func (s *Store) migration(ctx context.Context, m migration) error {
 
 // tables returns the text of a migration for the database. In SQLite, only INTEGER makes an id that
 // needs no index of its own, and tables with longer keys can be stored in their order.
-func (s *Store) tables(text string) string {
+func (s *database) tables(text string) string {
 	if s.postgres {
 		return text
 	}
@@ -300,7 +320,7 @@ func (s *Store) tables(text string) string {
 
 // Backup writes a copy of a SQLite database into a file that does not exist. The file appears once
 // it is complete, and no other user can read it at any time.
-func (s *Store) Backup(ctx context.Context, file string) (err error) {
+func (s *database) Backup(ctx context.Context, file string) (err error) {
 	if s.postgres {
 		return errors.New("PostgreSQL has its own tools for backups: pg_dump")
 	}
@@ -346,7 +366,7 @@ const probed = 64 << 10
 
 // Probe writes some data that needs space, and removes it. It returns an error if the data cannot
 // be written.
-func (s *Store) Probe(ctx context.Context) error {
+func (s *database) Probe(ctx context.Context) error {
 	if err := s.there(); err != nil {
 		return err
 	}

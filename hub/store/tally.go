@@ -10,6 +10,13 @@ import (
 
 const tallyColumns = "part, at, ok, progressing, behind, drifted, stale, missing, failed, suspended"
 
+// counts owns the counts of assignments by part and state, in the tables part and tally. Because of
+// last, a writer need not read them again.
+type counts struct {
+	*database
+	last tallies
+}
+
 // tallies are the last counts of all open parts, as the database had them after a change.
 type tallies struct {
 	number int64
@@ -31,17 +38,17 @@ func (t *Tx) Tally(ctx context.Context, now time.Time, counts map[state.Part]sta
 }
 
 func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Tally) error {
-	open := t.store.tallies.open
-	if open == nil || t.store.tallies.number != t.tallied {
+	open := t.store.counts.last.open
+	if open == nil || t.store.counts.last.number != t.tallied {
 		var err error
 		if open, err = t.store.openParts(ctx, t.tx); err != nil {
 			return err
 		}
 	}
-	t.store.tallies = tallies{} // this write may fail
+	t.store.counts.last = tallies{} // this write may fail
 	differ := differing(open, counts)
 	if len(differ) == 0 {
-		t.store.tallies = tallies{t.tallied, open}
+		t.store.counts.last = tallies{t.tallied, open}
 		return nil
 	}
 	if err := t.writeTallies(ctx, at, open, differ); err != nil {
@@ -170,19 +177,20 @@ const partTexts = `JOIN term e ON e.id = p.environment JOIN term r ON r.id = p.r
 const partFields = `p.id, e.text, r.text, c.text, w.text, v.text, b.text, x.ok, x.progressing, x.behind, x.drifted, x.stale, x.missing, x.failed, x.suspended`
 
 // openParts returns the last counts of all open parts.
-func (s *Store) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {
+func (s *counts) openParts(ctx context.Context, on querier) (map[state.Part]openPart, error) {
 	return s.parts(ctx, on, "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND "+
 		"x.at = p.newest "+partTexts+" WHERE p.closed = 0")
 }
 
 // PartsAt returns the counts of all parts at a time, of some environments.
-func (s *Store) PartsAt(ctx context.Context, at time.Time, of state.Environments) (map[state.Part]state.Tally, error) {
+func (s *counts) PartsAt(ctx context.Context, at time.Time,
+	of state.Environments) (map[state.Part]state.Tally, error) {
 	ms := at.UnixMilli()
 	q, args := "SELECT "+partFields+" FROM part p JOIN tally x ON x.part = p.id AND x.at = (SELECT "+
 		"MAX(y.at) FROM tally y WHERE y.part = p.id AND y.at <= ?) "+
 		partTexts+" WHERE p.opened <= ? AND (p.closed = 0 OR p.closed > ?)", []any{ms, ms, ms}
 	if of != nil {
-		in, names := isOneOf(s, "text", storableOf(of))
+		in, names := isOneOf(s.database, "text", storableOf(of))
 		q, args = q+" AND p.environment IN (SELECT id FROM term WHERE "+in+")", append(args, names...)
 	}
 	parts, err := s.parts(ctx, s.read, q, args...)
@@ -198,7 +206,8 @@ func (s *Store) PartsAt(ctx context.Context, at time.Time, of state.Environments
 	return out, nil
 }
 
-func (s *Store) parts(ctx context.Context, on querier, q string, args ...any) (map[state.Part]openPart, error) {
+func (s *counts) parts(ctx context.Context, on querier, q string,
+	args ...any) (map[state.Part]openPart, error) {
 	out := map[state.Part]openPart{}
 	err := s.rows(ctx, on, func(r *sql.Rows) error {
 		var p state.Part

@@ -71,7 +71,7 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err
 	s.terms.learn(t.new)
 	s.analyze(t.rows)
 	if t.counted.open != nil {
-		s.tallies = t.counted
+		s.counts.last = t.counted
 	}
 	return t.last, nil
 }
@@ -209,7 +209,7 @@ func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts 
 // Order sets the list and the order of the environments. It removes the wanted state of all others.
 // The changes of a Fleet remove their assignments.
 func (t *Tx) Order(ctx context.Context, names []string) error {
-	is, err := t.store.environments(ctx, t.tx)
+	is, err := environmentNames(ctx, t.store.database, t.tx)
 	if err != nil {
 		return t.store.problem(err)
 	}
