@@ -1,10 +1,12 @@
 package kalypso_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -109,6 +111,70 @@ func TestOrder(t *testing.T) {
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// maxMethods is the number of methods that a type may declare. A type with more has several
+// subjects.
+const maxMethods = 45
+
+// TestMethods counts the methods that each type of the product declares. Methods of embedded types
+// do not count.
+func TestMethods(t *testing.T) {
+	methods := map[string]int{} // by folder and type
+	for _, folder := range append(slices.Clone(steps), "internal") {
+		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+			name = filepath.ToSlash(name)
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "testdata" || name == "internal/testing" ||
+				name == "hub/dashboards"):
+				return fs.SkipDir
+			case entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, d := range file.Decls {
+				if f, is := d.(*ast.FuncDecl); is && f.Recv != nil {
+					methods[path.Dir(name)+"."+receiverOf(f)]++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(methods) == 0 {
+		t.Fatal("there are no methods")
+	}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		if n := methods[name]; n > maxMethods {
+			t.Errorf("%s has %d methods, at most %d are allowed: split the type by subject", name, n,
+				maxMethods)
+		}
+	}
+}
+
+// receiverOf returns the name of the type of a method, without its pointer and type parameters.
+func receiverOf(f *ast.FuncDecl) string {
+	for e := f.Recv.List[0].Type; ; {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x.Name
 		}
 	}
 }
