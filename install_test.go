@@ -41,9 +41,7 @@ var _ zip.File = checkedOut("")
 
 func (f checkedOut) Path() string                { return string(f) }
 func (f checkedOut) Lstat() (fs.FileInfo, error) { return os.Lstat(string(f)) }
-func (f checkedOut) Open() (io.ReadCloser, error) {
-	return os.Open(string(f))
-}
+func (f checkedOut) Open() (io.ReadCloser, error) { return os.Open(string(f)) }
 
 // publish writes a version of the checkout to a new module proxy in a folder.
 func publish(t *testing.T, version module.Version) (proxy string) {

@@ -163,9 +163,7 @@ func tools(t *testing.T, busybox bool, names ...string) string {
 // looks for.
 var basic = []string{"sh", "awk", "cat", "chmod", "mkdir", "mktemp", "mv", "rm", "sed", "uname"}
 
-func TestInstaller(t *testing.T) {
-	testInstaller(t, []string{"sh"}, false, "curl")
-}
+func TestInstaller(t *testing.T) { testInstaller(t, []string{"sh"}, false, "curl") }
 
 func TestSlowInstaller(t *testing.T) {
 	isolated.Slow(t, "it needs other shells, wget and shellcheck")

@@ -224,9 +224,7 @@ func ShardOf(cluster string) string {
 }
 
 // EntryDir returns the folder of an environment's tree that is the entry of a cluster.
-func EntryDir(cluster string) string {
-	return EntriesDir + "/" + ShardOf(cluster) + "/" + cluster
-}
+func EntryDir(cluster string) string { return EntriesDir + "/" + ShardOf(cluster) + "/" + cluster }
 
 // Support describes whether a backend delivers manifests of one kind.
 type Support struct {

@@ -132,9 +132,7 @@ func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
 func (l *loader) Environments(names []string) { l.fleet.Order(names) }
 
 // Cluster restores the last report of a cluster.
-func (l *loader) Cluster(c state.Contact) {
-	l.fleet.RestoreCluster(c)
-}
+func (l *loader) Cluster(c state.Contact) { l.fleet.RestoreCluster(c) }
 
 // Assignment restores the state of an assignment on a cluster.
 func (l *loader) Assignment(environment, cluster, target string, s state.Stored) {

@@ -153,9 +153,7 @@ func (w *modelWorld) rename(was string) {
 func (w *modelWorld) last() *ruleCommit { return &w.rules.commits[len(w.rules.commits)-1] }
 
 // bases returns the base commits, newest first.
-func (w *modelWorld) bases() []int {
-	return w.rules.newer(&ruleStage{has: ruleNothing})
-}
+func (w *modelWorld) bases() []int { return w.rules.newer(&ruleStage{has: ruleNothing}) }
 
 func (w *modelWorld) request() session.Request {
 	now := w.rules.now

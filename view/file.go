@@ -235,9 +235,7 @@ func (f *file) address(path string) string {
 }
 
 // assignment returns the address of the page of an assignment, or of an equal assignment.
-func (f *file) assignment(a AssignmentRow) string {
-	return f.address(f.pageOf[pathOf(a)])
-}
+func (f *file) assignment(a AssignmentRow) string { return f.address(f.pageOf[pathOf(a)]) }
 
 // hashOf is how a content security policy names a script or style that it allows.
 func hashOf(text string) string {

@@ -109,6 +109,4 @@ func is(segments []string, first string, names int) bool {
 	return segments[0] == first && len(segments) == 1+names
 }
 
-func noPage(path string) error {
-	return &NotFoundError{"there is no page " + path}
-}
+func noPage(path string) error { return &NotFoundError{"there is no page " + path} }

@@ -91,9 +91,7 @@ func (d destination) in(namespace string) destination {
 }
 
 // remote reports whether the destination is not Argo CD's own cluster.
-func (d destination) remote() bool {
-	return d.Server != inCluster && d.Name != inClusterName
-}
+func (d destination) remote() bool { return d.Server != inCluster && d.Name != inClusterName }
 
 type syncPolicy struct {
 	Automated   *automation `yaml:"automated,omitempty"`

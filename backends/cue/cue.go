@@ -47,9 +47,7 @@ func (cue) Support(kind model.SourceKind) backends.Support {
 }
 
 // Traits returns the traits of a team's own function: one folder is for all clusters of a type.
-func (cue) Traits() backends.Traits {
-	return backends.Traits{AnyGroup: true}
-}
+func (cue) Traits() backends.Traits { return backends.Traits{AnyGroup: true} }
 
 // Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (cue) Reconciled(string, string, backends.Folder) backends.Reconciled {

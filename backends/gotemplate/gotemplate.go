@@ -59,9 +59,7 @@ type shared struct {
 }
 
 // Traits returns the traits of a team's own templates: one folder is for all clusters of a type.
-func (gotemplate) Traits() backends.Traits {
-	return backends.Traits{AnyGroup: true}
-}
+func (gotemplate) Traits() backends.Traits { return backends.Traits{AnyGroup: true} }
 
 // Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (gotemplate) Reconciled(string, string, backends.Folder) backends.Reconciled {

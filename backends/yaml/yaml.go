@@ -39,9 +39,7 @@ type Mapping []Entry
 // zero or empty field, and inline replaces a struct or a Mapping by its fields or entries. Maps and
 // model.Values are sorted by key. Numbers of a model.Value are written as their canonical text.
 // Marshal returns an error for any other value, and for a string that is not valid UTF-8.
-func Marshal(docs ...any) ([]byte, error) {
-	return documents(false, docs)
-}
+func Marshal(docs ...any) ([]byte, error) { return documents(false, docs) }
 
 // Must is Marshal for structs of data, which always succeeds. It panics on an error, which
 // is a mistake in the backend.
@@ -55,9 +53,7 @@ func Must(docs ...any) []byte {
 
 // MarshalIndented is Marshal, with the items of a mapping's lists indented: so
 // does ansible-lint want them.
-func MarshalIndented(docs ...any) ([]byte, error) {
-	return documents(true, docs)
-}
+func MarshalIndented(docs ...any) ([]byte, error) { return documents(true, docs) }
 
 // Tagged is a string that is written after a tag of its own, such as "!unsafe".
 type Tagged struct {

@@ -73,9 +73,7 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 }
 
 // Traits returns the traits of Zarf: one package is for all clusters of a type.
-func (zarf) Traits() backends.Traits {
-	return backends.Traits{}
-}
+func (zarf) Traits() backends.Traits { return backends.Traits{} }
 
 // Reconciled returns the zero value, because no object in a cluster shows a rollout.
 func (zarf) Reconciled(string, string, backends.Folder) backends.Reconciled {

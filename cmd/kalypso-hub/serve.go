@@ -380,9 +380,7 @@ const maxConnections = 120_000
 
 // connections returns the largest number of connections for a program that may have files open
 // files. It leaves an eighth of them for the database, and for git.
-func connections(files uint64) int {
-	return int(min(maxConnections, files-files/8))
-}
+func connections(files uint64) int { return int(min(maxConnections, files-files/8)) }
 
 // bounded limits the number of open connections. Further connections wait until one ends, and the
 // timeouts of the server end idle ones. It calls full when connections start to wait, once a

@@ -42,9 +42,7 @@ func (s flowStop) id() string {
 }
 
 // covers reports whether a cluster type belongs to the stop.
-func (s flowStop) covers(clusterType string) bool {
-	return s.ring == s.of.ringOf(clusterType)
-}
+func (s flowStop) covers(clusterType string) bool { return s.ring == s.of.ringOf(clusterType) }
 
 func (e *flowEnvironment) ringOf(clusterType string) string {
 	switch {

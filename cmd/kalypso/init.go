@@ -71,8 +71,7 @@ them that cannot be parsed, nothing is written.`,
 			o.dir = strings.Join(args, "")
 			if !o.yes {
 				if _, err := g.ask(cmd.Context(), func(p *prompter.Prompter) error {
-					return o.ask(p,
-						cmd.Flags().Changed, g.err)
+					return o.ask(p, cmd.Flags().Changed, g.err)
 				}, g.out); err != nil {
 					return fmt.Errorf("nothing is written: %w", err)
 				}

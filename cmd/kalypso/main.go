@@ -106,9 +106,7 @@ func setMemoryCeiling(bytes int64) {
 
 // limitMemory keeps the limit at least at twice the live heap, but not beyond the ceiling. Near a
 // limit, the collector would use all time.
-func limitMemory() {
-	debug.SetMemoryLimit(min(max(softMemory, 2*lives()), memoryCeiling.Load()))
-}
+func limitMemory() { debug.SetMemoryLimit(min(max(softMemory, 2*lives()), memoryCeiling.Load())) }
 
 // lives returns the number of live bytes at the last collection. It returns 0 if it is not known.
 func lives() int64 {

@@ -260,9 +260,7 @@ func inLayer(layer int) func(*node) bool {
 func not(is func(*node) bool) func(*node) bool { return func(n *node) bool { return !is(n) } }
 
 // lookup returns the value at a path of field names.
-func lookup(v model.Value, path string) (model.Value, bool) {
-	return at(v, model.Elements(path))
-}
+func lookup(v model.Value, path string) (model.Value, bool) { return at(v, model.Elements(path)) }
 
 // at returns the value below the given field names.
 func at(v model.Value, names []string) (model.Value, bool) {

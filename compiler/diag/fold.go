@@ -77,9 +77,7 @@ func fold(ds []Diagnostic) []folded {
 }
 
 // kind is the common part of diagnostics of one kind.
-func (d Diagnostic) kind() string {
-	return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint)
-}
+func (d Diagnostic) kind() string { return fmt.Sprintf("%s %s %s", d.Severity, d.Code, d.Hint) }
 
 // causes are the numbers of the diagnostics from which others may follow. They have the
 // first error and the first warning of each entity by its path, of each collection by its

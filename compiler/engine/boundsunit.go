@@ -151,9 +151,7 @@ func (u unit) confined(section, name string, values []string) bool {
 
 // mayStart reports whether a unit may start another one. It may start a unit of its package, or a
 // target that exists anyway.
-func (u unit) mayStart(name string) bool {
-	return u.isOwn(name) || slices.Contains(waited, name)
-}
+func (u unit) mayStart(name string) bool { return u.isOwn(name) || slices.Contains(waited, name) }
 
 // isOwn reports whether a unit belongs to the same package.
 func (u unit) isOwn(name string) bool {

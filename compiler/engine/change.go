@@ -289,8 +289,7 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace, Tree: f.Tree}
 		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget,
 			func(a effect.Assignment, target string) int {
-				return strings.Compare(a.DeploymentTarget,
-					target)
+				return strings.Compare(a.DeploymentTarget, target)
 			}); f.Kept != nil && recorded {
 			out[i] = was[at]
 		}

@@ -108,9 +108,7 @@ func (l lists) add(encoded []byte) {
 }
 
 // newTuples returns the tuples of a plan.
-func newTuples(p *Inputs) *tuples {
-	return &tuples{p, make([]tuple, len(p.Plan.Tuples))}
-}
+func newTuples(p *Inputs) *tuples { return &tuples{p, make([]tuple, len(p.Plan.Tuples))} }
 
 // isNeeded reports whether assignments may still need a tuple's graph. ended is the number of its
 // assignments that no longer do.

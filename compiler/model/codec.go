@@ -25,9 +25,7 @@ import (
 //	                 key and value, sorted by the keys' bytes
 //	pointer        = 0 for nil, else 1 and the value that it points to
 //	struct         = its fields
-func Encode(v any) []byte {
-	return appendAny(nil, reflect.ValueOf(v))
-}
+func Encode(v any) []byte { return appendAny(nil, reflect.ValueOf(v)) }
 
 var valueType = reflect.TypeFor[Value]()
 

@@ -43,8 +43,7 @@ func (c *causes) ofTarget(target int) string {
 // ofType does the same for a cluster type.
 func (c *causes) ofType(clusterType int) string {
 	return cmp.Or(c.of("clusterTypes", func(p *selection) bool {
-		return contains(p.types,
-			clusterType)
+		return contains(p.types, clusterType)
 	}), c.schedule.WithoutAssignments())
 }
 

@@ -13,9 +13,7 @@ import (
 // optional field's constraint must hold for each value, if there are any. A
 // constraint on strings never holds for a struct, nor one on fields for a
 // string.
-func (x *Index) Holds(s model.Selector, i int) bool {
-	return x.structHolds(&s, &x.root, int32(i))
-}
+func (x *Index) Holds(s model.Selector, i int) bool { return x.structHolds(&s, &x.root, int32(i)) }
 
 // MayHold reports whether a selector can hold for an entity with one known fact.
 func MayHold(s model.Selector, name, value string, satisfies Satisfier) bool {

@@ -85,9 +85,7 @@ func (e *Evaluation) mostCPU() time.Duration {
 
 // left returns the CPU time that the evaluation may take in pieces. Together with the time
 // that it took before, this is less than twice its bound.
-func (e *Evaluation) left(s State) time.Duration {
-	return e.bounds.CPU/4*7 - s.Spent[e.identity()]
-}
+func (e *Evaluation) left(s State) time.Duration { return e.bounds.CPU/4*7 - s.Spent[e.identity()] }
 
 // identity identifies the package and its sources.
 func (e *Evaluation) identity() string { return e.what + " " + e.sources }

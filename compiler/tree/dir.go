@@ -238,9 +238,7 @@ func (d *Dir) create() error {
 }
 
 // display returns a path in the folder as the user would open it.
-func (d *Dir) display(p string) string {
-	return path.Join(filepath.ToSlash(d.dir), p)
-}
+func (d *Dir) display(p string) string { return path.Join(filepath.ToSlash(d.dir), p) }
 
 // location returns a path in an environment's folder, in the form in which the
 // user would open the file.

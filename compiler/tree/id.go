@@ -28,9 +28,7 @@ func BlobID(data []byte) ID { return objectID("blob", data) }
 // TreeID returns the id of the tree with the files, given by path. It is the id
 // that `git write-tree` prints for an index with only these files. No path may be
 // a folder of another path.
-func TreeID(files map[string]Blob) ID {
-	return treeID(files, slices.Sorted(maps.Keys(files)), 0)
-}
+func TreeID(files map[string]Blob) ID { return treeID(files, slices.Sorted(maps.Keys(files)), 0) }
 
 // treeID returns the id of the tree that holds the paths, which are sorted and
 // share their first skip bytes. Git sorts a folder as if its name ended in a

@@ -313,9 +313,7 @@ type AssignmentChanges struct {
 }
 
 // Empty reports whether there is nothing to write.
-func (c *Changes) Empty() bool {
-	return len(c.Written) == 0 && len(c.Removed) == 0 && !c.Recorded
-}
+func (c *Changes) Empty() bool { return len(c.Written) == 0 && len(c.Removed) == 0 && !c.Recorded }
 
 // add adds the changes of the next cluster type.
 func (a *AssignmentChanges) add(b *AssignmentChanges) {

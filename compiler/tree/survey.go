@@ -41,9 +41,7 @@ type survey struct {
 }
 
 // newSurvey returns a survey of a folder; root is nil if the folder does not exist.
-func newSurvey(root *os.Root) *survey {
-	return &survey{root: root, folders: map[string]found{}}
-}
+func newSurvey(root *os.Root) *survey { return &survey{root: root, folders: map[string]found{}} }
 
 func (s *survey) close() error {
 	if s.in == nil {

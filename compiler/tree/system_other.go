@@ -14,9 +14,7 @@ type scanner struct {
 }
 
 // openScanner returns a scanner of the folder. It is for one goroutine.
-func openScanner(root *os.Root) (*scanner, error) {
-	return &scanner{survey: newSurvey(root)}, nil
-}
+func openScanner(root *os.Root) (*scanner, error) { return &scanner{survey: newSurvey(root)}, nil }
 
 func (s *scanner) close() error { return s.survey.close() }
 

@@ -260,9 +260,7 @@ func (t *Tree) Files(ctx context.Context) ([]backends.File, error) {
 }
 
 // OfFiles returns the id of a tree of files.
-func OfFiles(files []File) ID {
-	return TreeID(blobsOf(files))
-}
+func OfFiles(files []File) ID { return TreeID(blobsOf(files)) }
 
 // blobsOf returns the entries of files in their tree, by path.
 func blobsOf(files []File) map[string]Blob {

@@ -106,9 +106,7 @@ type server struct {
 type reply func(context.Context) (any, error)
 
 // now returns a reply with a known result.
-func now(result any) reply {
-	return func(context.Context) (any, error) { return result, nil }
-}
+func now(result any) reply { return func(context.Context) (any, error) { return result, nil } }
 
 // The errors of the protocol.
 var (

@@ -152,9 +152,7 @@ func (c *completer) fields(s *slot, path []string) {
 }
 
 func (c *completer) labelKeys(of side) {
-	c.eachLabel(of, func(key, _ string) {
-		c.label(key, OfLabel, "label", "")
-	})
+	c.eachLabel(of, func(key, _ string) { c.label(key, OfLabel, "label", "") })
 	if of == ofTargets {
 		c.label("workload", OfLabel, "implied label", "")
 		c.label("workspace", OfLabel, "implied label", "")

@@ -115,9 +115,7 @@ func parseAttempt(text string) attempt {
 	return a
 }
 
-func pause(number int) time.Duration {
-	return min(firstPause<<(min(number, 20)-1), longestPause)
-}
+func pause(number int) time.Duration { return min(firstPause<<(min(number, 20)-1), longestPause) }
 
 // next returns the number of the attempt that is due now, or 0 if no attempt is due.
 func (a attempt) next(at, now time.Time) int {

@@ -262,9 +262,7 @@ var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale",
 var order = [numStates]State{OK, Progressing, Behind, Drifted, Suspended, Stale, Missing, Failed}
 
 // States returns all states, the worst last.
-func States() []State {
-	return slices.Clone(order[:])
-}
+func States() []State { return slices.Clone(order[:]) }
 
 // Names returns the names of all states, in their order.
 func Names() (out []string) {

@@ -14,9 +14,7 @@ const Masked = "***"
 
 // Secret reports whether a value looks like a secret in plain text, by its name or by
 // itself.
-func Secret(name, text string) bool {
-	return text != "" && (Named(name) || Looks(text))
-}
+func Secret(name, text string) bool { return text != "" && (Named(name) || Looks(text)) }
 
 // namedWords are words that make a name look like a secret's. keyWords are words that do so
 // before "key".

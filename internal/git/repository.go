@@ -119,9 +119,7 @@ func open(own string) (*Repository, error) {
 }
 
 // Close closes all files. A closed Repository must not be used.
-func (r *Repository) Close() error {
-	return r.objects.close()
-}
+func (r *Repository) Close() error { return r.objects.close() }
 
 // Dir returns the folder that holds the objects and refs.
 func (r *Repository) Dir() string { return r.dir }

@@ -117,8 +117,7 @@ func changesOf(r *compare.Report) *view.Changes {
 	// Groups with lines are about files that people read. They come after files for
 	// clusters.
 	slices.SortStableFunc(out.Groups, func(a, b view.Change) int {
-		return cmp.Compare(len(a.Lines),
-			0) - cmp.Compare(len(b.Lines), 0)
+		return cmp.Compare(len(a.Lines), 0) - cmp.Compare(len(b.Lines), 0)
 	})
 	return out
 }

@@ -12,9 +12,7 @@ import (
 
 // RootName returns the name of the objects that deliver a cluster type's folder to the
 // cluster.
-func RootName(ct *backends.ClusterType) string {
-	return rootName(ct.Environment, ct.Name)
-}
+func RootName(ct *backends.ClusterType) string { return rootName(ct.Environment, ct.Name) }
 
 func rootName(environment, clusterType string) string {
 	return model.ShortName("kalypso-"+environment+"-"+clusterType, model.MaxLabel)

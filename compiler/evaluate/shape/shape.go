@@ -127,9 +127,7 @@ func (k Keys) Allows(key string) bool {
 }
 
 // Names returns the field names, sorted.
-func (s *Shape) Names() []string {
-	return slices.Sorted(maps.Keys(s.Fields))
-}
+func (s *Shape) Names() []string { return slices.Sorted(maps.Keys(s.Fields)) }
 
 // OnlyRequired returns the name of the only required field of a struct. It returns "" if no
 // field, or more than one, is required.
@@ -155,9 +153,7 @@ func Definition(collection string) string {
 }
 
 // Of returns the shape of a collection's entities.
-func Of(collection string) *Shape {
-	return Definitions()[Definition(collection)].Pattern.Shape
-}
+func Of(collection string) *Shape { return Definitions()[Definition(collection)].Pattern.Shape }
 
 // NamesOf returns the allowed names for the entities of a collection.
 func NamesOf(collection string) Keys { return Definitions()[Definition(collection)].Keys }

@@ -50,9 +50,7 @@ var kinds = map[string]kind{
 	Fleet: {"fleet.cattle.io", "Cluster", "clusters", []string{"v1alpha1"}, "", nil},
 	// https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters
 	ArgoCD: {"", "Secret", "secrets", []string{"v1"}, "argocd.argoproj.io/secret-type=cluster",
-		func(o *unstructured.Unstructured) string {
-			return hostOf(secretText(o, "server"))
-		}},
+		func(o *unstructured.Unstructured) string { return hostOf(secretText(o, "server")) }},
 }
 
 // text returns a field of an object that is a text; "" for any other.

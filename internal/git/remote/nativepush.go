@@ -65,8 +65,7 @@ func (n *native) send(ctx context.Context, session transport.ReceivePackSession,
 		}
 	}
 	answer, err := await(ctx, func() (*packp.ReportStatus, error) {
-		return session.ReceivePack(ctx,
-			request)
+		return session.ReceivePack(ctx, request)
 	}, func(*packp.ReportStatus) {})
 	switch {
 	case answer != nil: // the error, if any, repeats the answer

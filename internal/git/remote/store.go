@@ -205,8 +205,7 @@ func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 		return false, nil
 	}
 	return s.reaches(commit, depth, func(id git.Hash) (end, cut bool) {
-		return slices.Contains(whole,
-			id), slices.Contains(shallow, id)
+		return slices.Contains(whole, id), slices.Contains(shallow, id)
 	})
 }
 

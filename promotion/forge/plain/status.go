@@ -225,9 +225,7 @@ func (n *notes) commit(id git.Hash) (object, error) {
 	return n.commits[id], nil
 }
 
-func (o object) tree() git.Hash {
-	return plumbing.NewHash(o.header("tree"))
-}
+func (o object) tree() git.Hash { return plumbing.NewHash(o.header("tree")) }
 
 func (o object) parents() (ids []git.Hash) {
 	for _, h := range o.headers {
