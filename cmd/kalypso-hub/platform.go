@@ -128,7 +128,8 @@ func (p *platform) open(activity string, use func(compiler.Request) error) error
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(compiler.Request{Cache: c, Workers: workers, Supervisor: s}), c.Close())
+	defer c.Close() //nolint:errcheck // what the cache could not write costs time only
+	return use(compiler.Request{Cache: c, Workers: workers, Supervisor: s})
 }
 
 // request returns the request that opens a session of the platform.

@@ -44,7 +44,7 @@ has other files.`,
 				return err
 			}
 			var events []audit.Event
-			err = promoter{g.platform}.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+			err = promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				events, err = s.Audit(ctx, from)
 				return err
 			})

@@ -15,7 +15,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/cueformat"
 )
 
-// formatting is `kalypso fmt`.
+// formatter is `kalypso fmt`.
 type formatter struct {
 	*platform
 	check, diff bool

@@ -19,7 +19,7 @@ import (
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
 
-// asking are commands that ask a hub.
+// hubReader is the commands that read from a hub.
 type hubReader struct {
 	*console
 	hub    hubOptions

@@ -34,7 +34,7 @@ func newInventory(g author) *cobra.Command {
 	return cmd
 }
 
-// pulling is `kalypso inventory pull`.
+// inventoryPull is `kalypso inventory pull`.
 type inventoryPull struct {
 	*platform
 	from, kubeconfig, context, namespace, selector string

@@ -27,7 +27,7 @@ const (
 	fromFile       = "file"
 )
 
-// observing is `kalypso observe`.
+// observer is `kalypso observe`.
 type observer struct {
 	*console
 	hub                            hubOptions

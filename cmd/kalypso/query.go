@@ -209,7 +209,7 @@ func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Dec
 // repository in the folder, and sends no requests to a forge.
 func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOptions,
 	environments []string, use func(*promotion.Session) error) error {
-	r, err := promoter{g.platform}.promotionRequest(&promotionOptions{environments: environments, local: true,
+	r, err := promoter(g).promotionRequest(&promotionOptions{environments: environments, local: true,
 		former: true, forge: "none"}, c)
 	if err != nil {
 		return err
@@ -226,5 +226,5 @@ func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOpti
 			return open(ctx, url)
 		}
 	}
-	return promoter{g.platform}.once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
+	return promoter(g).once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
 }

@@ -30,7 +30,7 @@ where it is to be required. The exit code is 1 where something is not as it shou
 				return err
 			}
 			var all []*verify.Verification
-			err := promoter{g.platform}.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+			err := promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 				all, err = s.Verify(ctx, head)
 				return err
 			})

@@ -106,7 +106,7 @@ func (g author) vetPromoted(cmd *cobra.Command, environments []string, failOn st
 	o := &promotionOptions{environments: environments, local: true, forge: "none"}
 	var said []diag.Diagnostic
 	var leftOut []string
-	err := promoter{g.platform}.withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
+	err := promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
 		said, leftOut, err = s.Vet(ctx)
 		return err
 	})

@@ -113,14 +113,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 	as.in.request.Meter.count(cache.Assignment, len(missing)-lacking, s.next-s.first-len(missing))
 	objects, err := as.emit(ctx, missing)
 	for i := s.first; i < s.next; i++ {
-		ts := as.tuples
-		n := ts.in.Plan.TupleOf[i]
-		t := &ts.all[n]
-		if !ts.isNeeded(n, t.ended.Add(1)) {
-			t.mu.Lock()
-			t.graph = nil
-			t.mu.Unlock()
-		}
+		as.tuples.release(i)
 	}
 	return objects, err
 }

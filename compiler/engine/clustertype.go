@@ -252,7 +252,7 @@ func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder
 		}
 	}
 	for _, f := range y.keeper.needed(clusterType, kept, there) {
-		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: reasons[neededByFolders].kept}})
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: neededByFolders.kept("")}})
 	}
 	return out
 }
@@ -269,13 +269,13 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	ct := &y.in.Model.ClusterTypes[n]
 	r := y.in.reconciler(ct)
 	if !y.in.Reconciled(ct) {
-		return index, "the reconciler " + ct.Reconciler + " has errors", nil
+		return index, failedReconciler.kept(ct.Reconciler), nil
 	}
 	if y.scope.holdsLost(ct.Name) {
-		return index, "errors: " + string(diag.LostCluster), nil
+		return index, hiddenClusters.kept(""), nil
 	}
 	if slices.ContainsFunc(folders, func(f tree.Folder) bool { return f.Info.Backend != r.Backend }) {
-		return index, "folders of another reconciler are kept", nil // failDependents has reported it
+		return index, foreignFolders.kept(""), nil // settle has reported it
 	}
 	h := y.in.indexKey("index", ct)
 	for i := range folders {
@@ -293,7 +293,7 @@ func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept
 	}
 	index.Diagnostics = ds
 	if diag.Errors(ds) {
-		return index, "errors: " + codes(ds), nil
+		return index, failedIndex.kept(codes(ds)), nil
 	}
 	index.Files = tree.FilesOf(files)
 	y.rememberIndex(ct, key, index)

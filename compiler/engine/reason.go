@@ -22,6 +22,12 @@ const (
 	namedByEntries
 	neededByClusters
 	neededByFolders
+	failedAssignment
+	// Reasons for files at the root of a cluster type, which the record repeats too.
+	failedIndex
+	failedReconciler
+	hiddenClusters
+	foreignFolders
 	// Reasons for entries of clusters, in the order of their reports.
 	hiddenClass
 	missingAssignment
@@ -65,6 +71,11 @@ var reasons = [...]reasonTexts{
 	namedByEntries:    {kept: "entries of clusters name it, and stay"},
 	neededByClusters:  {kept: "errors keep clusters from another folder that has it"},
 	neededByFolders:   {kept: "a folder that is kept depends on it"},
+	failedAssignment:  {kept: "errors: {value}"},
+	failedIndex:       {kept: "errors: {value}"},
+	failedReconciler:  {kept: "the reconciler {value} has errors"},
+	hiddenClusters:    {kept: "errors: " + string(diag.LostCluster)},
+	foreignFolders:    {kept: "folders of another reconciler are kept"},
 
 	hiddenClass: {
 		code:  diag.WaitingClusters,
@@ -196,6 +207,12 @@ type subject struct {
 	from, to                 string   // cluster types, or backends
 	other                    string   // the deployment target that keeps its folder, or has none
 	value                    string
+}
+
+// kept returns the text that the record has of a folder; value is a name or codes of errors that
+// the text repeats, or "".
+func (r reason) kept(value string) string {
+	return strings.ReplaceAll(reasons[r].kept, "{value}", value)
 }
 
 // diagnostic returns the diagnostic of a reason, without the sites and the path.

@@ -97,8 +97,8 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 	if !recorded {
 		return tree.Folder{}, false
 	}
-	reason := "errors: " + codes(k.errors[a.ID(k.in.Name)])
-	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: reason}}, true
+	why := failedAssignment.kept(codes(k.errors[a.ID(k.in.Name)]))
+	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: why}}, true
 }
 
 // needed returns the recorded folders that kept folders depend on and that would be removed.
@@ -126,13 +126,13 @@ func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[st
 func (k *keeper) stays(clusterType, target string) string {
 	switch {
 	case k.in.Model.Incomplete:
-		return reasons[hiddenAssignments].kept
+		return hiddenAssignments.kept("")
 	case k.retained.folders[clusterType][target]:
-		return reasons[emptySelector].kept
+		return emptySelector.kept("")
 	case k.gone(clusterType):
-		return reasons[namedByEntries].kept
+		return namedByEntries.kept("")
 	case k.entries.needed[clusterType][target]:
-		return reasons[neededByClusters].kept
+		return neededByClusters.kept("")
 	}
 	return ""
 }
@@ -172,11 +172,11 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 func (k *keeper) whole(clusterType string) string {
 	switch {
 	case k.in.Model.Incomplete:
-		return reasons[hiddenAssignments].kept
+		return hiddenAssignments.kept("")
 	case k.retained.folders[clusterType] != nil:
-		return reasons[emptySelector].kept
+		return emptySelector.kept("")
 	case k.gone(clusterType):
-		return reasons[namedByEntries].kept
+		return namedByEntries.kept("")
 	}
 	return ""
 }

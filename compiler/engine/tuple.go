@@ -254,6 +254,17 @@ func (ts *tuples) graph(ctx context.Context, n int32) (*compose.Graph, error) {
 	return ts.in.Plan.NewComposer().Compose(n, prepared), nil
 }
 
+// release notes that an assignment no longer needs the graph of its tuple. The last one frees it.
+func (ts *tuples) release(assignment int) {
+	n := ts.in.Plan.TupleOf[assignment]
+	t := &ts.all[n]
+	if !ts.isNeeded(n, t.ended.Add(1)) {
+		t.mu.Lock()
+		t.graph = nil
+		t.mu.Unlock()
+	}
+}
+
 // diagnostics returns the diagnostics of tuples, about their assignments of the build. leftOut
 // marks the tuples without diagnostics by number, and lists are the lists of these tuples.
 func (ts *tuples) diagnostics(s *scope, leftOut []bool, lists lists) []diag.Diagnostic {

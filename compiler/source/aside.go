@@ -72,7 +72,7 @@ func (p *Platform) bar(rel string) {
 	dir := path.Dir(rel)
 	environment, deeper := environmentOf(dir)
 	switch {
-	case deeper != "": // a helper package of the environment, which barBorrowers looks for in others
+	case deeper != "": // a helper package of the environment, which scan looks for in others
 	case environment != "" && isSource(path.Base(rel)):
 		p.Folders = append(p.Folders, environment)
 	case dir == "." && isSource(path.Base(rel)):

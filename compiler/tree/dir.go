@@ -111,6 +111,9 @@ func (d *Dir) Record() (*Record, []diag.Diagnostic, error) {
 // ReadRecord returns the record of an environment's folder; nil if the folder has none, or if
 // kalypso cannot read it. The folder is closed again, so the record only lists its cluster types.
 func ReadRecord(dir string) *Record {
+	if _, err := os.Stat(filepath.Join(dir, RecordPath)); err != nil {
+		return nil // Open would leave a lock
+	}
 	d, err := Open(dir)
 	if err != nil {
 		return nil

@@ -197,7 +197,8 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 
 // runningAt returns assignments as they were.
 func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
-	out, err := &view.Running{Of: of}, error(nil)
+	var err error
+	out := &view.Running{Of: of}
 	if out.Warning, err = s.Hub.AboutPast(ctx, of.At); err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (b *builder) node(e Entry) (*node, error) {
 		}
 		return &node{file: n.file, link: n.link, refused: n.refused}, nil
 	case int64(len(e.Data)) > b.limits.File:
-		return nil, error(&LimitError{Entry: e.Path, Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)})
+		return nil, &LimitError{Entry: e.Path, Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)}
 	}
 	if b.total += int64(len(e.Data)); b.total > b.limits.Total {
 		return nil, b.largeTotal()

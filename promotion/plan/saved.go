@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,8 +113,13 @@ func ParsePlan(data []byte) (*Plan, error) {
 	if err := json.Unmarshal(data, p); err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
+	// An earlier release wrote only the old names.
 	if p.Stages == nil {
-		p.Stages = p.Stops // an earlier release wrote only the old name
+		p.Stages = p.Stops
 	}
+	for _, s := range p.Stages {
+		s.Deployed = cmp.Or(s.Deployed, s.Landed)
+	}
+	p.Stops = p.Stages
 	return p, nil
 }

@@ -59,7 +59,7 @@ func (n *native) send(ctx context.Context, session transport.ReceivePackSession,
 	if err != nil {
 		return nil, err
 	}
-	if !!slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() }) {
+	if slices.ContainsFunc(p.updates, func(u Update) bool { return !u.New.IsZero() }) {
 		if request.Packfile, err = openPacks(p.packs); err != nil {
 			return nil, err
 		}
