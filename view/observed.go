@@ -209,12 +209,12 @@ type Transition struct {
 
 // Audit is a list of people's actions.
 type Audit struct {
-	Rows []Deed
+	Rows []AuditEntry
 	Next string
 }
 
-// Deed is one action of a person.
-type Deed struct {
+// AuditEntry is one action of a person.
+type AuditEntry struct {
 	At                           time.Time
 	Who, Action, Subject, Detail string
 }

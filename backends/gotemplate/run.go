@@ -17,13 +17,13 @@ import (
 type output struct {
 	source
 	text  []byte
-	trace []made
+	trace []outputMark
 	from  []place
 }
 
-// made marks an offset in the output: the text from there on is from a place of the
+// outputMark marks an offset in the output: the text from there on is from a place of the
 // template.
-type made struct{ offset, place int }
+type outputMark struct{ offset, place int }
 
 // origin returns the line of the template that wrote the byte at an offset. It returns 0 if no line
 // wrote it.
@@ -74,7 +74,7 @@ func (r *run) mark(n int, printed ...any) (any, error) {
 	if last := len(r.trace) - 1; last >= 0 && r.trace[last].offset == len(r.text) {
 		r.trace[last].place = n
 	} else {
-		r.trace = append(r.trace, made{len(r.text), n})
+		r.trace = append(r.trace, outputMark{len(r.text), n})
 	}
 	switch {
 	case len(printed) == 0:

@@ -64,8 +64,8 @@ func (t *test) written(i int, path string) model.Ref {
 	return target
 }
 
-// asked is a test that checks the values of a tuple.
-type asked struct {
+// valueTest is a test that checks the values of a tuple.
+type valueTest struct {
 	test *test
 	ids  []string // of assignments
 	// target is the deployment target of one of these assignments. folders are the folders
@@ -78,7 +78,7 @@ type asked struct {
 // does so once for all assignments that share them. If clusters have values of their own,
 // it also does so on each of these clusters.
 func (e *environment) values(ctx context.Context, h *compose.Holder) error {
-	of := map[int32][]asked{} // by tuple
+	of := map[int32][]valueTest{} // by tuple
 	var tuples []int32
 	for _, t := range e.tests {
 		if t.Values == nil || t.Invalid {
@@ -90,7 +90,7 @@ func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 				tuples = append(tuples, n)
 			}
 			if last := len(of[n]) - 1; last < 0 || of[n][last].test != t {
-				of[n] = append(of[n], asked{test: t, target: a.Target.FullName, folders: map[string]bool{}})
+				of[n] = append(of[n], valueTest{test: t, target: a.Target.FullName, folders: map[string]bool{}})
 			}
 			last := &of[n][len(of[n])-1]
 			last.ids, last.folders[a.ClusterType.Name] = append(last.ids, a.ID(e.Name)), true
@@ -115,7 +115,7 @@ func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 // hold compares the values of assignments with the values that a test expects. It checks
 // the graph that clusters share, and the complete values of each cluster with values of its
 // own.
-func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph, a *asked) error {
+func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph, a *valueTest) error {
 	var clusters []*model.Cluster
 	plain := false // whether some clusters have only the shared values
 	for _, folder := range slices.Sorted(maps.Keys(a.folders)) {

@@ -88,9 +88,9 @@ func (j *job) attribute() {
 // variablePrefix marks a path in attributed whose deployment targets a backend knows.
 const variablePrefix = "\x00"
 
-// taken is the part of a single cluster's value that a folder uses, by
+// valuePart is the part of a single cluster's value that a folder uses, by
 // backends.Dividing.
-type taken struct {
+type valuePart struct {
 	name string
 	is   bool
 }
@@ -103,7 +103,7 @@ type valueAt struct {
 
 // takes reports whether an attributed change changes the values of a deployment target. It
 // records the names of the values. all caches the answers of folders.
-func (j *job) takes(f *Folder, all map[valueAt]taken) bool {
+func (j *job) takes(f *Folder, all map[valueAt]valuePart) bool {
 	found := j.attributed[f.Assignment]
 	b, knows := known()[f.Backend].(backends.Dividing)
 	for p := range j.attributed {

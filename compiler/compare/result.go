@@ -50,8 +50,8 @@ type result struct {
 	// touched has the clusters of changed pairs, and added the clusters of added pairs, by
 	// cluster type and deployment target.
 	touched, added map[string][]*clusterSet
-	concerned      map[string]bool   // names of clusters
-	taken          map[valueAt]taken // the parts of single clusters' values that folders use
+	concerned      map[string]bool       // names of clusters
+	taken          map[valueAt]valuePart // the parts of single clusters' values that folders use
 }
 
 // result returns the result of an environment before anything is counted.
@@ -60,7 +60,7 @@ func (c *comparison) result(r *Report, e *environmentEffect) *result {
 		environmentEffect: e, report: r, comparing: c,
 		sets: map[*effect.Way]*clusterSet{}, ends: map[string]*Entry{}, counts: map[string]*Counts{},
 		touched: map[string][]*clusterSet{}, added: map[string][]*clusterSet{},
-		concerned: map[string]bool{}, taken: map[valueAt]taken{},
+		concerned: map[string]bool{}, taken: map[valueAt]valuePart{},
 	}
 }
 

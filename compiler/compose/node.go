@@ -80,7 +80,7 @@ type node struct {
 	marks trait
 	open  *openLeaf // of an open leaf
 	// opened is set if the tree is an open leaf that was split into its fields.
-	opened *opened
+	opened *openParts
 }
 
 // trait is a reason to check a leaf later.
@@ -100,8 +100,8 @@ type openLeaf struct {
 	apart      *node // nil if it is not simply a struct
 }
 
-// opened has the parts of an open leaf other than its regular fields.
-type opened struct {
+// openParts has the parts of an open leaf other than its regular fields.
+type openParts struct {
 	*expr.Struct
 	optional []node
 }
@@ -173,7 +173,7 @@ func (n *node) apart(eval *expr.Evaluator) *node {
 		if !ok {
 			return
 		}
-		apart := &node{site: n.site, name: n.name, prefix: n.prefix, opened: &opened{Struct: s}}
+		apart := &node{site: n.site, name: n.name, prefix: n.prefix, opened: &openParts{Struct: s}}
 		apart.tree = &s.Regular
 		apart.fields = apart.children(s.Regular.Fields)
 		apart.opened.optional = apart.children(s.Optional)

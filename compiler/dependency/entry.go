@@ -84,7 +84,7 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 		r.report(at("kind"), fmt.Sprintf("kind is %q, and not git, chart, oci or module", e.Kind), hintRelock)
 		return
 	}
-	for _, f := range e.asked() {
+	for _, f := range e.revisionFields() {
 		if !slices.Contains(allowed, f.name) {
 			r.report(at(f.name), fmt.Sprintf("a source of the kind %s has no %s", e.Kind, f.name), hintRelock)
 		}
@@ -96,7 +96,7 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 		r.report(at("url"), "the url of an OCI artifact does not begin with oci://", hintRelock)
 	case e.Kind == Chart && (e.Chart != "") == isOCI, e.Kind != Chart && e.Chart != "":
 		r.report(at("chart"), "chart is the name of a chart of a chart repository, and of nothing else", hintRelock)
-	case len(e.asked()) != 1:
+	case len(e.revisionFields()) != 1:
 		r.report(v.offset, fmt.Sprintf("a source of the kind %s has not exactly one of: %s", e.Kind,
 			strings.Join(allowed, ", ")), hintRelock)
 	}

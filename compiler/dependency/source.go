@@ -82,12 +82,12 @@ func chartSource(h *model.Helm) Source {
 	return s
 }
 
-// asked is a field of a source that selects the revision, with its value.
-type asked struct{ name, value string }
+// revisionField is a field of a source that selects the revision, with its value.
+type revisionField struct{ name, value string }
 
-func (s Source) asked() []asked {
-	var fields []asked
-	for _, f := range []asked{
+func (s Source) revisionFields() []revisionField {
+	var fields []revisionField
+	for _, f := range []revisionField{
 		{"branch", s.Branch}, {"tag", s.Tag}, {"semver", s.Semver},
 		{"commit", s.Commit}, {"version", s.Version}, {"digest", s.Digest},
 	} {
@@ -103,7 +103,7 @@ func (s Source) asked() []asked {
 // whatever the URL is.
 func (s Source) String() string {
 	url, which := credential.Hide(s.URL), ""
-	for _, f := range s.asked() {
+	for _, f := range s.revisionFields() {
 		if f.name != "version" {
 			which += " " + f.name
 		}

@@ -112,12 +112,12 @@ func pushBlob(ctx context.Context, r *remote.Repository, d ocispec.Descriptor, d
 	return r.Blobs().Push(ctx, d, bytes.NewReader(data))
 }
 
-// held is the manifest that a tag has, or nil.
-type held struct{ ocispec.Manifest }
+// tagManifest is the manifest that a tag has, or nil.
+type tagManifest struct{ ocispec.Manifest }
 
 // current returns the content of a tag with its digest. It returns nil if the tag does not
 // exist.
-func current(ctx context.Context, r *remote.Repository, tag string) (*held, string, error) {
+func current(ctx context.Context, r *remote.Repository, tag string) (*tagManifest, string, error) {
 	d, body, err := r.Manifests().FetchReference(ctx, tag)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, "", nil
@@ -127,21 +127,21 @@ func current(ctx context.Context, r *remote.Repository, tag string) (*held, stri
 	}
 	defer body.Close()
 	if d.Size > r.MaxMetadataBytes {
-		return &held{}, "", nil // nothing of ours
+		return &tagManifest{}, "", nil // nothing of ours
 	}
 	text, err := content.ReadAll(body, d)
 	if err != nil {
 		return nil, "", err
 	}
-	var h held
+	var h tagManifest
 	if json.Unmarshal(text, &h.Manifest) != nil {
-		return &held{}, "", nil
+		return &tagManifest{}, "", nil
 	}
 	return &h, d.Digest.String(), nil
 }
 
 // is reports whether the tag holds the same tree as the artifact.
-func (h *held) is(a *Artifact) bool {
+func (h *tagManifest) is(a *Artifact) bool {
 	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType && h.MediaType == manifestType &&
 		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType &&
 		h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
@@ -149,7 +149,7 @@ func (h *held) is(a *Artifact) bool {
 
 // stranger describes the content of the tag if it is not a tree of the artifact's platform
 // and environment. Otherwise it returns "".
-func (h *held) stranger(a *Artifact) string {
+func (h *tagManifest) stranger(a *Artifact) string {
 	if h == nil {
 		return ""
 	}

@@ -122,19 +122,19 @@ func (w within) Open(name string) (fs.File, error) {
 	name = path.Join(w.dir, name)
 	if data, over := w.files.over(name); over {
 		info, err := w.files.Stat(name)
-		return opened{bytes.NewReader(data), info}, err
+		return overlayFile{bytes.NewReader(data), info}, err
 	}
 	return regular.Open(w.files.Path(name))
 }
 
-// opened is a file of an overlay that is read.
-type opened struct {
+// overlayFile is a file of an overlay that is read.
+type overlayFile struct {
 	*bytes.Reader
 	info fs.FileInfo
 }
 
-func (o opened) Stat() (fs.FileInfo, error) { return o.info, nil }
-func (o opened) Close() error               { return nil }
+func (o overlayFile) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o overlayFile) Close() error               { return nil }
 
 // overlaid describes a file of an overlay, or a folder that only an overlay has.
 type overlaid struct {

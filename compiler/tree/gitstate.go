@@ -187,12 +187,12 @@ func (t trees) Tree(id git.Hash) ([]git.Entry, error) {
 }
 
 // look describes the file or folder at p.
-func (s *gitSurvey) look(p string) (found, error) {
+func (s *gitSurvey) look(p string) (pathState, error) {
 	e, blocker, err := s.entry(p)
 	if err != nil || e == nil {
-		return found{blocker: blocker}, err
+		return pathState{blocker: blocker}, err
 	}
-	return found{kind: kindOf(*e), info: gitFile{*e}}, nil
+	return pathState{kind: kindOf(*e), info: gitFile{*e}}, nil
 }
 
 // kindOf returns the kind of an entry. A submodule is of kind other: its files are not in this

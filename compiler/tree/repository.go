@@ -45,7 +45,7 @@ type Branch struct {
 	root       git.Hash // the tree of tip
 
 	// instead has the environments to use instead of the branch's own, by folder.
-	instead map[string]instead
+	instead map[string]replacement
 
 	mu     sync.Mutex
 	states map[string]loadedState // by environment's folder
@@ -81,8 +81,8 @@ func (r *Repository) BranchAt(name string, tip git.Hash) (*Branch, error) {
 	return b, nil
 }
 
-// instead is an environment that replaces the branch's own.
-type instead struct {
+// replacement is an environment that replaces the branch's own.
+type replacement struct {
 	root   git.Hash
 	beside []treeEdit // the files beside the environment's files
 }
@@ -119,7 +119,7 @@ func (b *Branch) Instead(dir string, from *Branch) error {
 			edits = append(edits, treeEdit{path: name})
 		}
 	}
-	b.instead = map[string]instead{dir: {root, edits}}
+	b.instead = map[string]replacement{dir: {root, edits}}
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 // goroutine, and is valid only while nothing changes.
 type surveyor interface {
 	// look describes the file or folder at p. It does not follow symbolic links.
-	look(p string) (found, error)
+	look(p string) (pathState, error)
 	// holds reports whether the file at p is the blob. info is the result of look. size is the size
 	// of the blob, or -1 if it is not known.
 	holds(p string, info fs.FileInfo, b Blob, size int64) (bool, error)
@@ -33,15 +33,15 @@ type surveyor interface {
 // file at the requested path. It is for one goroutine, and keeps the folder of the
 // last path open until close.
 type survey struct {
-	root    *os.Root         // nil if the folder does not exist
-	folders map[string]found // results for the paths of folders
-	dir     string           // the folder that is open
-	in      *os.Root         // nil if no folder is open
+	root    *os.Root             // nil if the folder does not exist
+	folders map[string]pathState // results for the paths of folders
+	dir     string               // the folder that is open
+	in      *os.Root             // nil if no folder is open
 	buffer  []byte
 }
 
 // newSurvey returns a survey of a folder; root is nil if the folder does not exist.
-func newSurvey(root *os.Root) *survey { return &survey{root: root, folders: map[string]found{}} }
+func newSurvey(root *os.Root) *survey { return &survey{root: root, folders: map[string]pathState{}} }
 
 func (s *survey) close() error {
 	if s.in == nil {
@@ -52,8 +52,8 @@ func (s *survey) close() error {
 	return err
 }
 
-// found describes a file, a folder or nothing at a path.
-type found struct {
+// pathState describes a file, a folder or nothing at a path.
+type pathState struct {
 	kind kind
 	info fs.FileInfo // nil if nothing is at the path
 	// blocker is the path of a file in the place of a parent folder; "" if there is no such file.
@@ -72,42 +72,42 @@ const (
 )
 
 // look describes the file or folder at p.
-func (s *survey) look(p string) (found, error) {
+func (s *survey) look(p string) (pathState, error) {
 	if s.root == nil {
-		return found{}, nil
+		return pathState{}, nil
 	}
 	dir := path.Dir(p)
 	if dir != "." {
 		around, err := s.folder(dir)
 		switch {
 		case err != nil:
-			return found{}, err
+			return pathState{}, err
 		case around.kind == nothing:
-			return found{blocker: around.blocker}, nil
+			return pathState{blocker: around.blocker}, nil
 		case around.kind != folder:
-			return found{blocker: dir}, nil
+			return pathState{blocker: dir}, nil
 		}
 	}
 	in, err := s.open(dir)
 	if err != nil {
-		return found{}, err
+		return pathState{}, err
 	}
 	info, err := in.Lstat(path.Base(p))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return found{}, nil
+		return pathState{}, nil
 	case err != nil:
-		return found{}, err
+		return pathState{}, err
 	case info.IsDir():
-		return found{kind: folder, info: info}, nil
+		return pathState{kind: folder, info: info}, nil
 	case info.Mode().IsRegular():
-		return found{kind: regular, info: info}, nil
+		return pathState{kind: regular, info: info}, nil
 	}
-	return found{kind: other, info: info}, nil
+	return pathState{kind: other, info: info}, nil
 }
 
 // folder is look with a memory: many files are in one folder.
-func (s *survey) folder(dir string) (found, error) {
+func (s *survey) folder(dir string) (pathState, error) {
 	if f, ok := s.folders[dir]; ok {
 		return f, nil
 	}

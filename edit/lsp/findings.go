@@ -16,20 +16,20 @@ import (
 	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
-// found are the findings about a file, by their source.
-type found struct {
+// fileFindings are the findings about a file, by their source.
+type fileFindings struct {
 	syntax  []diagnostic // syntax errors of the text
 	cue     []diagnostic // findings of CUE's server
 	kalypso []diagnostic // findings of the platform's last compilation
 }
 
 // findings are the findings about files, by their canonical URIs.
-type findings map[string]*found
+type findings map[string]*fileFindings
 
-func (fs findings) of(uri string) *found {
+func (fs findings) of(uri string) *fileFindings {
 	uri = canonical(uri)
 	if fs[uri] == nil {
-		fs[uri] = &found{}
+		fs[uri] = &fileFindings{}
 	}
 	return fs[uri]
 }
@@ -37,7 +37,7 @@ func (fs findings) of(uri string) *found {
 // all returns the diagnostics to show. If a text does not parse, the errors of CUE's server
 // have wrong places, because the server sees a different text. If kalypso has an error in the
 // same line, it is the same error with more details.
-func (f *found) all() []diagnostic {
+func (f *fileFindings) all() []diagnostic {
 	out := slices.Clone(f.kalypso)
 	others := f.cue
 	if len(f.syntax) > 0 {

@@ -24,7 +24,7 @@ type opener struct {
 	request  *Request
 	now      time.Time
 	known    map[string]*Repository // by URL
-	opened   map[string]*opened     // by URL: those that are not known yet
+	opened   map[string]*openResult // by URL: those that are not known yet
 	unopened map[string]error       // by URL: why those cannot be
 	// allowedSigners are the keys whose signatures count; nil before the platform was read.
 	allowedSigners []byte
@@ -45,15 +45,15 @@ func (o *opener) close() error {
 	return errors.Join(errs...)
 }
 
-// opened is a repository of the request its refs.
-type opened struct {
+// openResult is a repository of the request, or the error of opening it.
+type openResult struct {
 	remote *remote.Remote
 	err    error
 }
 
 // openRemotes opens the repositories of all environments, at once.
 func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
-	o.opened = map[string]*opened{}
+	o.opened = map[string]*openResult{}
 	var all sync.WaitGroup
 	limit := make(chan struct{}, mostAtOnce)
 	for i := range stages {
@@ -61,7 +61,7 @@ func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 		if g == nil || g.Repo == "" || o.known[g.Repo] != nil || o.opened[g.Repo] != nil {
 			continue
 		}
-		to := &opened{}
+		to := &openResult{}
 		o.opened[g.Repo] = to
 		all.Go(func() {
 			limit <- struct{}{}

@@ -95,9 +95,9 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	return forge.Review{By: by, Approved: true, Commit: plumbing.NewHash(commit), At: at}, ok
 }
 
-// held has the statuses that wait for a push: the commits of the notes that add them, on top of
+// pendingStatuses has the statuses that wait for a push: the commits of the notes that add them, on top of
 // the commit of the ref.
-type held struct {
+type pendingStatuses struct {
 	statuses []heldStatus // in their order, to add them again
 	objects  map[git.Hash]git.Object
 	old, tip git.Hash
@@ -117,7 +117,7 @@ func (f *Forge) Hold() {
 	}
 }
 
-func newHeld() *held { return &held{objects: map[git.Hash]git.Object{}} }
+func newHeld() *pendingStatuses { return &pendingStatuses{objects: map[git.Hash]git.Object{}} }
 
 // Flush pushes the held statuses, and ends Hold. After a lost race, it adds the statuses again to
 // the new notes. After five lost races it returns git.ErrLostRace, and has pushed nothing.

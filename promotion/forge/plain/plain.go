@@ -58,8 +58,8 @@ type Forge struct {
 	signers    signers
 
 	mu    sync.Mutex
-	notes *notes // with a cache
-	held  *held  // nil if statuses are pushed immediately
+	notes *notes           // with a cache
+	held  *pendingStatuses // nil if statuses are pushed immediately
 }
 
 var _ forge.Forge = (*Forge)(nil)
