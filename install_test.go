@@ -39,8 +39,8 @@ type checkedOut string
 
 var _ zip.File = checkedOut("")
 
-func (f checkedOut) Path() string                { return string(f) }
-func (f checkedOut) Lstat() (fs.FileInfo, error) { return os.Lstat(string(f)) }
+func (f checkedOut) Path() string                 { return string(f) }
+func (f checkedOut) Lstat() (fs.FileInfo, error)  { return os.Lstat(string(f)) }
 func (f checkedOut) Open() (io.ReadCloser, error) { return os.Open(string(f)) }
 
 // publish writes a version of the checkout to a new module proxy in a folder.

@@ -51,7 +51,9 @@ func (r *refStore) shortNames() ([]string, error) {
 			names[n.Short()] = true
 		}
 	}
-	if err := r.eachPacked(func(_, ref string) { add(ref) }); err != nil { return nil, err }
+	if err := r.eachPacked(func(_, ref string) { add(ref) }); err != nil {
+		return nil, err
+	}
 	err := filepath.WalkDir(filepath.Join(r.dir, "refs"), func(file string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // git removes empty folders of refs

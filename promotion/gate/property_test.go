@@ -25,7 +25,7 @@ func roll(seed int) dice { return dice{rand.New(rand.NewPCG(uint64(seed), 7))} }
 
 func (d dice) yes() bool             { return d.IntN(2) == 0 }
 func (d dice) of(s ...string) string { return s[d.IntN(len(s))] }
-func (d dice) time() time.Time { return now.Add(time.Duration(d.IntN(8)-6) * 12 * time.Hour) }
+func (d dice) time() time.Time       { return now.Add(time.Duration(d.IntN(8)-6) * 12 * time.Hour) }
 
 func (d dice) maybeTime() time.Time {
 	if d.yes() {
