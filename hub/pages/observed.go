@@ -331,7 +331,8 @@ func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) 
 		out.Next = cursorOf(rows[listed-1].Number)
 	}
 	for _, r := range rows {
-		out.Rows = append(out.Rows, view.AuditEntry{At: r.At, Who: r.Who, Action: r.Action, Subject: r.Subject, Detail: r.Detail})
+		out.Rows = append(out.Rows, view.AuditEntry{At: r.At, Who: r.Who, Action: r.Action,
+			Subject: r.Subject, Detail: r.Detail})
 	}
 	return out, nil
 }
