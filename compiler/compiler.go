@@ -1,5 +1,13 @@
 // Package compiler compiles a platform: it reads CUE and makes GitOps trees. Compile is the whole
 // pipeline. Each step is a package of its own.
+//
+// For example, Compile gets this request:
+//
+//	Request{Dir: "examples/hello-world", Environments: []string{"dev"}}
+//
+// It returns a Build with the [engine.Environment] dev. Its Tree has the cluster types drone, large
+// and small. In the file drone/hello-world-functional-test/platform-config.yaml, the ConfigMap has
+// LOG_LEVEL: warn. This value comes from the defaults of config edge in configs.cue.
 package compiler
 
 import (

@@ -1,5 +1,16 @@
 // Package assert runs the tests of a platform: it compares the output of a finished build
 // with the assertions of the tests. The build does not depend on it.
+//
+// The hello-world example has no tests, so this example is from k2015-test-failed.txtar in
+// testdata/script. Its platform has this test:
+//
+//	tests: "levels are quiet": values: LOG_LEVEL: "warn" | "error"
+//
+// Run of a build returns a [Report]. In dev, the test has the Status failed for its two Assignments.
+// The Failure names dev/large/shop-test and dev/small/shop-test, and has the Path LOG_LEVEL. Its
+// Message contains
+//
+//	LOG_LEVEL is "info", and must be error or warn
 package assert
 
 import (

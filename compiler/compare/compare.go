@@ -7,6 +7,12 @@
 // a cluster, and only the folders of these pairs are read. Its output is a Report, in which
 // equal changes of many pairs are one group. No file makes a comparison fail. Text that is
 // not YAML is compared as text, and so is YAML that cannot be compared by values.
+//
+// For example, a change of examples/hello-world replaces the GREETING "Hello, world" by "Good
+// morning". Compare gets the folders of both outputs. On each side, one [Folder] has the ID
+// dev/drone/hello-world-functional-test, and the two have different Tree ids. In the Report, this
+// assignment and six others are the Assignments of one [Group]. It has the Kind changed, the File
+// platform-config.yaml and the Path data.GREETING. From is "Hello, world", and To is "Good morning".
 package compare
 
 import (

@@ -6,6 +6,13 @@
 // Assignments with the same configs, contracts and facts form a tuple, which is composed once.
 // Data unify in Go. CUE evaluates only open expressions. The code for both is in this package,
 // side by side, because the results must be the same.
+//
+// For example, two configs of examples/hello-world match the assignment
+// dev/drone/hello-world-functional-test and have a default for LOG_LEVEL. These are everywhere, in
+// layer 0 with "info", and edge, in layer 10 with "warn". [Composer.Compose] returns the [Graph] of
+// the assignment's tuple. One of its Leaves is
+//
+//	Leaf{Path: "LOG_LEVEL", Value: "warn", From: [default of edge], Replaced: [default of everywhere]}
 package compose
 
 import (

@@ -20,4 +20,13 @@
 // [Update] updates both to the used sources. Pins stay unless they are to be renewed. Only
 // the [Fetcher], which package fetch implements, uses the network. A source that fails
 // leaves the others, and its own pin, unchanged.
+//
+// The hello-world example renders nothing, so it has no lock. In examples/everywhere, two deployment
+// targets use the same source:
+//
+//	Source{Kind: Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
+//
+// Update pins it by an [Entry] with the Revision "2.1.0". The Content of the entry is the digest of
+// the chart's archive, and its Size is 670. [Library.Content] of this entry returns the archive,
+// from vendor/sha256.
 package dependency

@@ -5,6 +5,13 @@
 // A diagnostic names values of the platform by reference; Resolve gives it its
 // positions when it is printed, so that a cached diagnostic stays true when a
 // line moves.
+//
+// For example, suppose that hello-world-performance-test of examples/hello-world depends on
+// observability-promethues. Package schedule makes a [Diagnostic] with the code K2103 and a reference
+// to the dependsOn of this target. Resolve turns the reference into the position of this field, such
+// as environments/dev/more.cue:3:66. WriteText prints the message, the position with its line, and
+//
+//	hint: did you mean observability-prometheus?
 package diag
 
 import (

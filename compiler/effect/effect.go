@@ -14,6 +14,11 @@
 // All counts of a change use these pairs: bounds and gates, summaries, plans, pages and the
 // audit. The package reads no files; package compare finds the differing values and objects
 // of changed pairs.
+//
+// In the hello-world example, suppose that dev gets another GREETING. The cluster type drone lists no
+// clusters, so it has one Way from drone to drone, with a count of 1. Of returns a Pair of this way
+// for hello-world-functional-test: Before and After have different Trees, so it is changed. Counts of
+// the Effect returns 5 changed pairs, one for each assignment of dev.
 package effect
 
 import (

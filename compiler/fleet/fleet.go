@@ -9,6 +9,15 @@
 //
 // Rows are data: no row is evaluated, and CUE checks a constraint only once for each
 // distinct value. Time and memory are linear in the files.
+//
+// The hello-world example lists no clusters, so this example is from examples/retail. The inventory
+// lab has the file environments/dev/lab.csv, with this row:
+//
+//	lab-east,Room 2,east,market,true,,,,2024-03-01
+//
+// Read returns a Fleet with the [model.Cluster] lab-east. Its Description is "Room 2". Its Labels are
+// region=east, format=market and self-checkout=true. Its ClusterType is market, because this cluster
+// type selects clusters by the label format.
 package fleet
 
 import (

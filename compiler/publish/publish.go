@@ -5,6 +5,12 @@
 // repository. Equal trees are equal layers, byte for byte. A tag that already holds the
 // tree stays unchanged, so its reconcilers see nothing new. The layer has only the tree,
 // and the artifact does not show when or where it was made.
+//
+// The hello-world example keeps its trees in git, so this example is from the package's tests.
+// FromBuild gets the environment dev of testdata/platform, and Options with the Path "fleet/dev". It
+// returns an [Artifact], and Push pushes it to the tag dev of a repository. The layer of the tag has
+// the file fleet/dev/small/kustomization.yaml, and the manifest has the annotation
+// io.kalypso.environment: dev.
 package publish
 
 import (

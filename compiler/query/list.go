@@ -1,6 +1,11 @@
 // Package query answers questions about a compiled platform. It lists the entities and
 // assignments, explains assignments, and lists the keys that the contracts require. Its types are
 // the JSON of `kalypso get`, `explain` and `requirements`. Lists are never null.
+//
+// For example, [Explain] gets a build of examples/hello-world, and the arguments "dev", "drone",
+// "hello-world-functional-test" and "LOG_LEVEL". The Explanation is Assigned, and has one Value: "warn"
+// at the path LOG_LEVEL. It is From the default of config edge, in layer 10. The default of config
+// everywhere, in layer 0, is in Replaced.
 package query
 
 import (

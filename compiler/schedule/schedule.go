@@ -6,6 +6,16 @@
 // on the order of the environment's slices, nor on the number of processors. The time is
 // proportional to the number of entities and selected pairs, never to deployment targets
 // times cluster types.
+//
+// For example, examples/hello-world declares this policy in dev:
+//
+//	schedulingPolicies: "functional-test": {
+//		deploymentTargets: {workspace: "greetings", labels: purpose: "functional-test"}
+//		clusterTypes: labels: edge: "true"
+//	}
+//
+// It selects one [model.DeploymentTarget] and one [model.ClusterType], drone. Assign returns the
+// [Assignment] with the ID "dev/drone/hello-world-functional-test" and Policies ["functional-test"].
 package schedule
 
 import (

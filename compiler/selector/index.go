@@ -7,6 +7,13 @@
 // presence, CUE decides, once for each expression and distinct value.
 //
 // An Index is immutable except for its memory, and safe for concurrent use.
+//
+// For example, the cluster types of dev in examples/hello-world are entity 0, drone, entity 1, large,
+// and entity 2, small. The scheduling policy functional-test selects cluster types whose label edge
+// is "true". Select of this [model.Selector] returns [0]. For entity 1, Why returns one Mismatch,
+// with the text
+//
+//	labels.edge: wants "true", is absent
 package selector
 
 import (

@@ -1,6 +1,12 @@
 // Package source finds a platform's bytes: the folder that is its root, the
 // environments with files, and the files that have no effect although they look as if
 // they had.
+//
+// For example, Open("examples/hello-world/environments/dev") returns a [Platform] with the Module
+// "hello-world.example/platform@v0" and the Folders ["dev", "stage"]. Its Root ends with
+// examples/hello-world. Sources("dev") of this platform returns [Sources] with six Files:
+// configs.cue, platform.cue and workloads.cue of the base, and cluster-types.cue, configs.cue and
+// policies.cue of environments/dev.
 package source
 
 import (

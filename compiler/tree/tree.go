@@ -17,6 +17,13 @@
 //
 // The package is larger than others, because the writers of folders and of branches share their
 // rules: records, ownership, comparison and plans. Other packages use none of these.
+//
+// In the hello-world example, the [Tree] of dev has the [ClusterType] drone with one [Folder], for the
+// deployment target hello-world-functional-test. The Files of the folder are kustomization.yaml,
+// namespace.yaml, platform-config.yaml and reconciler.yaml. [Dir.Write] into an empty folder writes
+// drone/hello-world-functional-test/platform-config.yaml, among others. It records the folder in
+// .kalypso/cluster-types/drone.json. The returned [Changes] have
+// dev/drone/hello-world-functional-test in Assignments.Added.
 package tree
 
 import (

@@ -5,6 +5,13 @@
 // A job and its answer are plain data that model.Encode knows. The processes run the same
 // program: if its main function is started as a worker, it calls Serve with the handlers of
 // the jobs.
+//
+// The hello-world example renders nothing, so this example is from the package's tests. Their handler
+// "repeat" gets a job with a Text and the number of Times to repeat it. For "ab" and 2, Do[string]
+// returns "abab". The handler "loop" never ends. If the Pool has a Limit of 500ms, Do ends the
+// process and returns a *BeyondError, with the text
+//
+//	it takes more than 500ms of processor time
 package worker
 
 import (

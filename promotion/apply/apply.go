@@ -3,6 +3,11 @@
 //
 // Every push moves a ref from the commit at which it was read, or fails with git.ErrLostRace. So
 // any number of runs may work at once, and any of them may be killed.
+//
+// For example, the State is of the first commit of examples/promotion, before any promotion. The Step
+// of the stage dev has the Kind first. Apply pushes its commit to the new branch dev of
+// https://git.example.com/shop/gitops. It returns a [plan.StageStatus] of dev with the State promoted
+// and this commit as its Tip. The status of stage is waiting, until dev's rollout succeeds.
 package apply
 
 import (

@@ -4,6 +4,12 @@
 // and no repository, except through the functions in the facts.
 //
 // Unknown facts are pending, and never passed.
+//
+// For example, the package's tests have a [Policy] for prod with a soak gate of 24h in qa. It is
+// 12:12 on 2026-11-20, and the [Stay] of the commit in qa has had the State success for 1h. Commit
+// returns one Verdict of the gate soak, with the State pending and the Reason
+//
+//	soaking in qa for 1h of 24h, until 2026-11-21T11:12:00Z
 package gate
 
 import (

@@ -3,6 +3,11 @@
 //
 // In come statuses and reports of clusters, out come a Rollout, or the Stay that gates ask
 // for. Nothing is written.
+//
+// For example, the tour of docs/promotion.md brings the first commit of examples/promotion to dev.
+// Nobody has reported yet, so Observe of the stage dev returns a Rollout with the State pending and
+// Counts of 0/1 ok, 1 unknown. Then a cluster of the cluster type small reports
+// dev/small/checkout-dev-app as healthy. The next run observes the State success, with 1/1 ok.
 package observe
 
 import (

@@ -5,6 +5,11 @@
 // compiles the candidate, and evaluates the gates of the change. The result is a Plan with a
 // StageStatus for each stage, whose Step has a commit that is made and not pushed. The package
 // also plans rollbacks, holds and hydration. It writes nothing.
+//
+// For example, the State is of the first commit of examples/promotion, before any promotion. Plan
+// returns a StageStatus for each stage. For dev, its State is ready, and its Step has the Kind first
+// and this commit as the Base of its Source. For stage, the State is waiting, because the commit has
+// not been in dev.
 package plan
 
 import (

@@ -4,6 +4,12 @@
 // Open reads the state. The package reads further parts on request, and caches them. It does not
 // write anything. State has the data of all stages, Platform the base commits, Environment one
 // GitOps branch, and Stage one ring of it.
+//
+// For example, the first commit of a platform has the files of examples/promotion, and its GitOps
+// repository is empty. Open gets a Request with the platform's Repository, and "." as the Path. It
+// returns a State with the environments dev, stage and prod. The IDs of its Stages are dev, stage,
+// prod/canary and prod/stores. Has of each stage returns the zero [tree.Source], because there is no
+// record yet.
 package session
 
 import (

@@ -3,6 +3,12 @@
 // A record names the source commits of an environment, and gates depend on it. Records reports
 // whether a record is true, which holds apply, and what to restore. The package does not write
 // anything.
+//
+// For example, the tour of docs/promotion.md takes examples/promotion to stage. Verify returns a
+// [Verification] of stage that is OK. Then somebody edits a file in a branch mine of the GitOps
+// repository. Verify with the head "mine" returns a Verification that is not OK, with one problem:
+//
+//	large/checkout-stage-app/platform-config.yaml is not what the record says
 package verify
 
 import (

@@ -10,6 +10,14 @@
 //
 // This package does not bound time and memory: a template may loop for ever. Worker processes
 // bound them, see package project.
+//
+// For example, the package's tests render a chart app with one template, a ConfigMap config:
+//
+//	data:
+//	  value: {{ .Values.now | default "x" }}
+//
+// Render returns this object as a [model.Projected], with data.value "x". If the template has
+// {{ now | unixEpoch | quote }} instead, Render returns a *refusal.Error, because the chart uses now.
 package helm
 
 import (

@@ -8,6 +8,13 @@
 //
 // This package does not bound time and memory: bases can multiply. Worker processes bound them,
 // see package project.
+//
+// For example, the package's tests render a folder with two manifests:
+//
+//	Request{Path: "deploy/sub", NamePrefix: "p-", Files: {
+//		"deploy/sub/namespace.yaml": the Namespace ns, "deploy/sub/deep/a.yaml": the ConfigMap a}}
+//
+// Render returns two objects, each a [model.Projected]: the Namespace ns and the ConfigMap p-a.
 package kustomize
 
 import (
