@@ -17,11 +17,12 @@
 // Few large results are single entries (Get, Put). Many small results that are
 // used together belong in a [Table]: it keeps thousands of them in one file.
 //
-// For example, package engine caches the composed values of dev/drone/hello-world-functional-test.
-// Its key is the [Hash] of the kind "tuple", the compiler's identity and the digest of the
-// assignment's tuple. In the first build of examples/hello-world, [Table.Get] returns false for the
-// key, so the engine composes the values and calls Put with an encoded summary. A later Get for this
-// key returns the same bytes. An edit of the GREETING of hello-world leads to another key.
+// For example, package engine caches a summary of the values of an assignment,
+// dev/drone/hello-world-functional-test of examples/hello-world. The [Key] is the hash of the kind
+// "tuple", the compiler's identity and the digest of the assignment's tuple. In the first build,
+// [Table.Get] returns false for the key, so the engine composes the values and calls Put with the
+// encoded summary. A later Get for this key returns the same bytes. An edit of GREETING changes the
+// key.
 package cache
 
 import (

@@ -6,9 +6,8 @@
 // program: if its main function is started as a worker, it calls Serve with the handlers of
 // the jobs.
 //
-// The hello-world example renders nothing, so this example is from the package's tests. Their handler
-// "repeat" gets a job with a Text and the number of Times to repeat it. For "ab" and 2, Do[string]
-// returns "abab". The handler "loop" never ends. If the Pool has a Limit of 500ms, Do ends the
+// For example, the package's tests have a handler "repeat". Its job has a Text and the number of Times
+// to repeat it. For "ab" and 2, Do[string] returns "abab". The handler "loop" never ends. If the Pool has a Limit of 500ms, Do ends the
 // process and returns a *BeyondError, with the text
 //
 //	it takes more than 500ms of processor time

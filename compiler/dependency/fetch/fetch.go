@@ -26,10 +26,11 @@
 //
 // # Example
 //
-// The hello-world example fetches nothing, so this example is from the package's tests. A repository
-// has the tags v1.2.0, v1.10.0 and 2.0.0-rc.1, among others. [Fetcher.Resolve] of a [dependency.Source] of Kind Git
-// with Semver ">=1.2 <2" returns a [dependency.Entry] with the commit of v1.10.0 as its Revision. It
-// also returns the archive of this commit, whose only file a has the text 2.
+// The hello-world example fetches nothing, so this example is from the package's tests. A
+// repository has the tags v1.2.0, v1.10.0 and 2.0.0-rc.1, among others. [Fetcher.Resolve] gets a
+// [dependency.Source] of Kind Git with Semver ">=1.2 <2". It returns a [dependency.Entry] with the
+// commit of v1.10.0 as its Revision. It also returns the archive of this commit, whose only file a
+// has the text 2.
 package fetch
 
 import (
