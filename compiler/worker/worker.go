@@ -6,9 +6,9 @@
 // program: if its main function is started as a worker, it calls Serve with the handlers of
 // the jobs.
 //
-// For example, the package's tests have a handler "repeat". Its job has a Text and the number of Times
-// to repeat it. For "ab" and 2, Do[string] returns "abab". The handler "loop" never ends. If the Pool has a Limit of 500ms, Do ends the
-// process and returns a *BeyondError, with the text
+// For example, the package's tests have a handler "repeat". Its job has a Text and the number of
+// Times to repeat it. For "ab" and 2, Do[string] returns "abab". The handler "loop" never ends. If
+// the Pool has a Limit of 500ms, Do ends the process and returns a *BeyondError, with the text
 //
 //	it takes more than 500ms of processor time
 package worker
