@@ -230,7 +230,7 @@ func (p *platform) compiled(ctx context.Context, request compiler.Request, at co
 	defer func() { err = errors.Join(err, b.Close()) }()
 	// The environment's own files come from another commit.
 	inBase := func(file string) bool { return at.Base == at.Own || !strings.HasPrefix(file, "environments/") }
-	source, err := viewplatform.New(b,
+	source, err := viewplatform.New(ctx, b,
 		viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base,
 			p.path, inBase)})
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *boundFlags) flags(flags *pflag.FlagSet) {
 		"reads or compiles the platform, as a `SIZE` such as 4Gi (default: 2Gi, or a quarter of the machine's)")
 }
 
-// bounds returns the bounds. That of memory is not left to the platform.
+// bounds returns the bounds. The platform cannot choose the bound of memory.
 func (c *boundFlags) bounds() (supervisor.Bounds, error) {
 	const megabyte = 1 << 20
 	b := supervisor.Bounds{CPU: c.cpu, Memory: min(2<<30, supervisor.Available()/4) / megabyte * megabyte}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -63,7 +64,7 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 		},
 		ValidArgsFunction: arguments([]string{"NAME", "ENVIRONMENT..."}, map[string]cobra.CompletionFunc{
 			"NAME": nameValues(g.complete(), func(b *compiler.Build) []T {
-				items, _ := l.Items(b) // the shell has no place for an error
+				items, _ := l.Items(context.Background(), b) // the shell has no place for an error
 				return items
 			}, func(item T) string { return l.facets(item).id }),
 			"ENVIRONMENT": g.complete().environmentNames,
@@ -75,7 +76,7 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
 			var known []string
 			items := []description[T]{}
-			all, err := l.Items(b)
+			all, err := l.Items(cmd.Context(), b)
 			if err != nil {
 				return err
 			}

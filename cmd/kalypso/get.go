@@ -215,7 +215,7 @@ func (l *listing[T]) command(g inspector) *cobra.Command {
 			return err
 		}
 		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
-			items, err := l.Items(b)
+			items, err := l.Items(cmd.Context(), b)
 			if err != nil {
 				return err
 			}

@@ -120,7 +120,7 @@ func (o *viewOptions) check(g *console, cmd *cobra.Command) error {
 
 // pages returns the source of pages of a build, which is valid until close is called. Its error
 // is about the revision of --since.
-func (g inspector) pages(b *compiler.Build, r compiler.Request,
+func (g inspector) pages(ctx context.Context, b *compiler.Build, r compiler.Request,
 	o *viewOptions) (pages *viewplatform.Platform, close func() error, err error) {
 	options := viewplatform.Options{Title: strings.TrimSuffix(b.Platform.Module, "@v0")}
 	if o.to == "" { // equal platforms give equal files
@@ -130,7 +130,7 @@ func (g inspector) pages(b *compiler.Build, r compiler.Request,
 	if err != nil && o.since != head {
 		return nil, nil, usagef("--since %s: the platform is in no git repository", o.since)
 	} else if err != nil { // in no repository
-		pages, err = viewplatform.New(b, options)
+		pages, err = viewplatform.New(ctx, b, options)
 		return pages, func() error { return nil }, err
 	}
 	if id, err := repo.Resolve(head); err == nil {
@@ -144,7 +144,7 @@ func (g inspector) pages(b *compiler.Build, r compiler.Request,
 	} else if o.since != head { // without a commit there is no HEAD
 		return nil, nil, errors.Join(err, repo.Close())
 	}
-	if pages, err = viewplatform.New(b, options); err != nil {
+	if pages, err = viewplatform.New(ctx, b, options); err != nil {
 		return nil, nil, errors.Join(err, repo.Close())
 	}
 	return pages, repo.Close, nil
@@ -158,7 +158,7 @@ func (g inspector) viewFile(ctx context.Context, environments []string, o *viewO
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	pages, done, err := g.pages(b, r, o)
+	pages, done, err := g.pages(ctx, b, r, o)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (g inspector) compileInto(ctx context.Context, feed *view.Feed, root string
 	if err != nil {
 		return err
 	}
-	pages, done, err := g.pages(b, r, o)
+	pages, done, err := g.pages(ctx, b, r, o)
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}

@@ -263,7 +263,7 @@ func valuesOfEach(ctx context.Context, e *engine.Environment, assignments []int,
 	}
 	followers := followersOf(e)
 	for _, i := range assignments {
-		a, err := assignmentOf(e, i, followers)
+		a, err := assignmentOf(ctx, e, i, followers)
 		if err != nil {
 			return err
 		}

@@ -123,7 +123,7 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	i := slices.IndexFunc(e.Schedule.Assignments, func(a schedule.Assignment) bool {
 		return a.ClusterType.Name == folder && a.Target.FullName == target
 	})
-	a, err := assignmentOf(e, i, followersOf(e))
+	a, err := assignmentOf(ctx, e, i, followersOf(e))
 	if err != nil {
 		return x, false, err
 	}
@@ -359,7 +359,7 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 		if err != nil {
 			return x, false, err
 		}
-		a, err := assignmentOf(e, i, followers)
+		a, err := assignmentOf(ctx, e, i, followers)
 		if err != nil {
 			return x, false, err
 		}

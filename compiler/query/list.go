@@ -174,12 +174,12 @@ type Assignment struct {
 
 // Assignments lists the assignments, by environment, cluster type and full name.
 // The error is about reading the cache.
-func Assignments(b *compiler.Build) ([]Assignment, error) {
+func Assignments(ctx context.Context, b *compiler.Build) ([]Assignment, error) {
 	out := []Assignment{}
 	for e := range readable(b) {
 		followers := followersOf(e)
 		for i := range e.Schedule.Assignments {
-			a, err := assignmentOf(e, i, followers)
+			a, err := assignmentOf(ctx, e, i, followers)
 			if err != nil {
 				return nil, err
 			}
@@ -191,12 +191,12 @@ func Assignments(b *compiler.Build) ([]Assignment, error) {
 
 // ClusterAssignments lists the assignments once for each cluster that follows their folder, by
 // environment, cluster and full name.
-func ClusterAssignments(b *compiler.Build) ([]Assignment, error) {
+func ClusterAssignments(ctx context.Context, b *compiler.Build) ([]Assignment, error) {
 	out := []Assignment{}
 	for e := range readable(b) {
 		of := map[string][]Assignment{}
 		for i := range e.Schedule.Assignments {
-			a, err := assignmentOf(e, i, nil)
+			a, err := assignmentOf(ctx, e, i, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -223,7 +223,8 @@ func followersOf(e *engine.Environment) map[string]int {
 }
 
 // assignmentOf returns an assignment, with the number of clusters that follow its folder.
-func assignmentOf(e *engine.Environment, i int, followers map[string]int) (item Assignment, err error) {
+func assignmentOf(ctx context.Context, e *engine.Environment, i int,
+	followers map[string]int) (item Assignment, err error) {
 	a := &e.Schedule.Assignments[i]
 	item = Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
@@ -235,7 +236,7 @@ func assignmentOf(e *engine.Environment, i int, followers map[string]int) (item 
 		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,
 	}
 	if !item.Failed {
-		item.Configuration, err = e.Configuration(context.Background(), i)
+		item.Configuration, err = e.Configuration(ctx, i)
 	}
 	return item, err
 }

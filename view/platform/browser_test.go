@@ -194,7 +194,7 @@ func openFile(b *browser.Tab, t *testing.T, c *compiler.Build, assignments int) 
 // pages returns the source of a build's pages.
 func pages(t *testing.T, b *compiler.Build, o platform.Options) *platform.Platform {
 	t.Helper()
-	p, err := platform.New(b, o)
+	p, err := platform.New(t.Context(), b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func pages(t *testing.T, b *compiler.Build, o platform.Options) *platform.Platfo
 // listed returns the assignments of a build.
 func listed(t *testing.T, b *compiler.Build) []query.Assignment {
 	t.Helper()
-	all, err := query.Assignments(b)
+	all, err := query.Assignments(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ type workload struct {
 var _ view.Source = (*Platform)(nil)
 
 // New returns the source of a build. The error is about reading the cache.
-func New(b *compiler.Build, o Options) (*Platform, error) {
+func New(ctx context.Context, b *compiler.Build, o Options) (*Platform, error) {
 	p := &Platform{build: b, options: o, environments: map[string]*environment{},
 		workloads: map[string]*workload{}, since: map[string]*view.Changes{}}
 	for _, e := range query.InOrder(b) {
@@ -118,7 +118,7 @@ func New(b *compiler.Build, o Options) (*Platform, error) {
 			e.clusters[c.Folder]++
 		}
 		for i := range e.Schedule.Assignments {
-			if err := p.add(n, e, i); err != nil {
+			if err := p.add(ctx, n, e, i); err != nil {
 				return nil, err
 			}
 		}
@@ -147,14 +147,14 @@ func (p *Platform) workload(name string) *workload {
 }
 
 // add adds an assignment of the environment with a number.
-func (p *Platform) add(n int, e *environment, i int) error {
+func (p *Platform) add(ctx context.Context, n int, e *environment, i int) error {
 	a := &e.Schedule.Assignments[i]
 	row := view.AssignmentRow{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName, Workload: a.Workload.Name,
 		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name], Failed: e.Failed(i),
 	}
 	if !row.Failed {
-		configuration, err := e.Configuration(context.Background(), i)
+		configuration, err := e.Configuration(ctx, i)
 		if err != nil {
 			return err
 		}

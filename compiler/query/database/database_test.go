@@ -294,9 +294,9 @@ func TestAtOnce(t *testing.T) {
 }
 
 // listed returns the items of a list.
-func listed[T any](t *testing.T, b *compiler.Build, list func(*compiler.Build) ([]T, error)) []T {
+func listed[T any](t *testing.T, b *compiler.Build, list func(context.Context, *compiler.Build) ([]T, error)) []T {
 	t.Helper()
-	all, err := list(b)
+	all, err := list(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type List[T any] struct {
 	Table
 	// Items returns the items of a build, sorted by the first columns. The error is about reading
 	// the cache.
-	Items func(*compiler.Build) ([]T, error)
+	Items func(context.Context, *compiler.Build) ([]T, error)
 
 	shown []Column // the columns that get shows, in order; the last wide ones only with -o wide
 	wide  int
@@ -28,7 +28,7 @@ type List[T any] struct {
 // list returns the list of a table's definition, whose columns include those that only get
 // has. shown and wide name the columns that get shows, in its order: always, and only with -o
 // wide. A column or field that does not exist is a mistake in the definition.
-func list[T any](items func(*compiler.Build) ([]T, error), t Table, shown, wide string) *List[T] {
+func list[T any](items func(context.Context, *compiler.Build) ([]T, error), t Table, shown, wide string) *List[T] {
 	var sql []Column
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -39,8 +39,8 @@ func list[T any](items func(*compiler.Build) ([]T, error), t Table, shown, wide 
 	}
 	l := &List[T]{Table: t, Items: items}
 	l.Columns = sql
-	l.rows = func(_ context.Context, s *Source, yield func(...any) error) error {
-		all, err := items(s.Build)
+	l.rows = func(ctx context.Context, s *Source, yield func(...any) error) error {
+		all, err := items(ctx, s.Build)
 		if err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func list[T any](items func(*compiler.Build) ([]T, error), t Table, shown, wide 
 }
 
 // read returns a function that lists items without an error.
-func read[T any](items func(*compiler.Build) []T) func(*compiler.Build) ([]T, error) {
-	return func(b *compiler.Build) ([]T, error) { return items(b), nil }
+func read[T any](items func(*compiler.Build) []T) func(context.Context, *compiler.Build) ([]T, error) {
+	return func(_ context.Context, b *compiler.Build) ([]T, error) { return items(b), nil }
 }
 
 // fieldOf returns the index of the field with a JSON key. A path of several keys leads to a field

@@ -145,10 +145,10 @@ func versions() *Table {
 			integer("failed", "how many of them have errors"),
 		},
 		References: []Reference{refer("workloads", "environment", "workload")},
-		rows: func(_ context.Context, s *Source, yield func(...any) error) error {
+		rows: func(ctx context.Context, s *Source, yield func(...any) error) error {
 			type count struct{ assignments, failed int }
 			counted := map[[3]string]count{}
-			assignments, err := query.Assignments(s.Build)
+			assignments, err := query.Assignments(ctx, s.Build)
 			if err != nil {
 				return err
 			}
