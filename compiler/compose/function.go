@@ -278,26 +278,20 @@ func (p *Plan) namespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for assignments, o := range func(yield func([]int, function.Outcome) bool) {
-		assignments := map[string][]int{}
-		var order []string
-		for n, c := range calls {
-			if assignments[c.key] == nil {
-				order = append(order, c.key)
-			}
-			assignments[c.key] = append(assignments[c.key], of[n])
+	assignments := map[string][]int{} // by the key of their call
+	var order []string
+	for n, c := range calls {
+		if assignments[c.key] == nil {
+			order = append(order, c.key)
 		}
-		for _, key := range order {
-			if !yield(assignments[key], made[key]) {
-				return
-			}
+		assignments[c.key] = append(assignments[c.key], of[n])
+	}
+	for _, key := range order {
+		for _, d := range made[key].Diagnostics {
+			p.report(d, assignments[key]...)
 		}
-	} {
-		for _, d := range o.Diagnostics {
-			p.report(d, assignments...)
-		}
-		for _, i := range assignments {
-			p.Namespaces[i] = o.Spec.Text()
+		for _, i := range assignments[key] {
+			p.Namespaces[i] = made[key].Spec.Text()
 		}
 	}
 	p.checkNamespaces()

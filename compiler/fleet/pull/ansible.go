@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -217,25 +218,7 @@ func (h *hosts) line(text, group string) error {
 		host = m[1]
 	}
 	address := ""
-	for field := range func(yield func(string) bool) {
-		var word strings.Builder
-		quote := rune(0)
-		for _, c := range rest + " " {
-			switch {
-			case quote == 0 && (c == '"' || c == '\''):
-				quote = c
-			case c == quote:
-				quote = 0
-			case quote == 0 && c == ' ':
-				if word.Len() > 0 && !yield(word.String()) {
-					return
-				}
-				word.Reset()
-			default:
-				word.WriteRune(c)
-			}
-		}
-	} {
+	for field := range fieldsOf(rest) {
 		if strings.HasPrefix(field, "#") {
 			break
 		}
@@ -308,4 +291,28 @@ func width(from string) int {
 		return len(from)
 	}
 	return 0
+}
+
+// fieldsOf returns the fields of a line, which spaces separate. A part in quotes may have spaces,
+// and loses its quotes.
+func fieldsOf(line string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var field strings.Builder
+		quote := rune(0)
+		for _, c := range line + " " {
+			switch {
+			case quote == 0 && (c == '"' || c == '\''):
+				quote = c
+			case c == quote:
+				quote = 0
+			case quote == 0 && c == ' ':
+				if field.Len() > 0 && !yield(field.String()) {
+					return
+				}
+				field.Reset()
+			default:
+				field.WriteRune(c)
+			}
+		}
+	}
 }
