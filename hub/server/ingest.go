@@ -48,10 +48,16 @@ var reconcilerHandlers = map[string]func(receiver, http.ResponseWriter, *http.Re
 func senders() []sender {
 	var out []sender
 	for _, b := range all.List() {
-		if hook := b.Traits().Webhook; hook != nil {
-			out = append(out, sender{kind: b.Name(), event: hook.Event, accepted: http.StatusNoContent,
-				signatures: hook.Signatures, handle: reconcilerHandlers[b.Name()]})
+		hook := b.Traits().Webhook
+		if hook == nil {
+			continue
 		}
+		handle := reconcilerHandlers[b.Name()]
+		if handle == nil { // found when the routes are made, so by every test of the server
+			panic("hub: reconcilerHandlers lacks " + b.Name() + ", whose Traits have a Webhook")
+		}
+		out = append(out, sender{kind: b.Name(), event: hook.Event, accepted: http.StatusNoContent,
+			signatures: hook.Signatures, handle: handle})
 	}
 	return append(out, sender{kind: "forge", event: "a push event of a forge: branches are read at once",
 		accepted:   http.StatusAccepted,

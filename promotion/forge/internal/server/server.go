@@ -190,12 +190,14 @@ func (s *Server) Statuses(ctx context.Context, commits []git.Hash,
 	})
 }
 
-// Wait waits within a Do. The error for a wait beyond patience is a *forge.UnavailableError
-// with the time at which it would end.
+// Wait waits. All waits within a Do share its patience; a wait outside of one has patience of its
+// own. The error for a wait beyond it is a *forge.UnavailableError with the time at which it would
+// end.
 func (s *Server) Wait(ctx context.Context, d time.Duration) error {
 	now := s.o.Now()
 	until := now.Add(d)
-	if b, ok := ctx.Value(budgetKey{}).(*budget); ok && !b.take(now, until) {
+	b, within := ctx.Value(budgetKey{}).(*budget)
+	if within && !b.take(now, until) || !within && d > patience {
 		return &forge.UnavailableError{Host: s.Host(), Until: until, Err: fmt.Errorf("waiting for more than %s", patience)}
 	}
 	return s.o.Wait(ctx, d)
