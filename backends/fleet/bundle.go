@@ -216,8 +216,8 @@ func (f *folder) rendered() {
 	}, others)
 }
 
-// manifests adds the bundle of a part, in a folder of the part's name. As that of
-// the workspace, its release lies in the namespace default.
+// manifests adds the bundle of a part, in a folder of the part's name. Its release
+// is in the namespace default, like the release of the workspace.
 func (f *folder) manifests(p part, spec fleetYAML, data []byte) {
 	a := f.assignment
 	spec.Name, spec.Labels = nameOf(a, p), labels(a, a.DeploymentTarget, p)

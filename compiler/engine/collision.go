@@ -26,7 +26,7 @@ func (as *assignments) losers(c collision) []int {
 // reconciler runs. Only the assignments determine the names of these objects, so failed
 // assignments and those of other shards count as well. Classes of one cluster type have the same
 // objects, each on its own clusters.
-func (as *assignments) centralCollisions(in *scope) []collision {
+func (as *assignments) centralCollisions(scope *scope) []collision {
 	var out []collision
 	owner := map[backends.Object]int{}
 	for ct, s := range as.in.spans {
@@ -43,7 +43,7 @@ func (as *assignments) centralCollisions(in *scope) []collision {
 			j, taken := owner[o]
 			if !taken {
 				owner[o] = i
-			} else if as.in.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (in.has(i) || in.has(j)) {
+			} else if as.in.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (scope.has(i) || scope.has(j)) {
 				c := collision{first: j, second: i, object: o}
 				out = append(out, c)
 				owner[o] = as.winner(c, j)

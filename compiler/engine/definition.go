@@ -34,7 +34,7 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 // has the definition, it chooses that folder. The other assignments are emitted again without it.
 // Otherwise the objects of two reconcilers would overwrite each other's definition again and
 // again. Helm even refuses an object of another release.
-func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, collided []collision) error {
+func (as *assignments) shareDefinitions(ctx context.Context, scope *scope, ct int, collided []collision) error {
 	s := as.in.spans[ct]
 	failing := map[int]bool{}
 	for _, c := range collided {
@@ -42,7 +42,7 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 			failing[i] = true
 		}
 	}
-	owned, err := as.keptDefinitions(in, ct)
+	owned, err := as.keptDefinitions(scope, ct)
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (as *assignments) shareDefinitions(ctx context.Context, in *scope, ct int, 
 
 // keptDefinitions returns the names of the CustomResourceDefinitions in the kept folders of a
 // cluster type.
-func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, error) {
+func (as *assignments) keptDefinitions(scope *scope, ct int) (map[string]bool, error) {
 	out := map[string]bool{}
 	name := as.in.Model.ClusterTypes[ct].Name
-	if in.record == nil || !slices.ContainsFunc(in.record.ClusterTypes,
+	if scope.record == nil || !slices.ContainsFunc(scope.record.ClusterTypes,
 		func(c tree.ClusterTypeEntry) bool { return c.Name == name }) {
 		return out, nil
 	}
@@ -89,7 +89,7 @@ func (as *assignments) keptDefinitions(in *scope, ct int) (map[string]bool, erro
 	if !broken {
 		return out, nil
 	}
-	before, err := in.record.ClusterType(name)
+	before, err := scope.record.ClusterType(name)
 	if broken := (*tree.RecordError)(nil); errors.As(err, &broken) {
 		return out, nil // the output stays as it is, independently of the emissions
 	} else if err != nil {
