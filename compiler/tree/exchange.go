@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 	"path"
-
-	"golang.org/x/sys/unix"
 )
 
 // exchange exchanges two folders in one step.
@@ -18,6 +16,6 @@ func exchange(root *os.Root, a, b string) error {
 	if err != nil {
 		return errors.Join(err, inA.Close())
 	}
-	err = unix.Renameat2(int(inA.Fd()), path.Base(a), int(inB.Fd()), path.Base(b), unix.RENAME_EXCHANGE)
+	err = exchangeAt(int(inA.Fd()), path.Base(a), int(inB.Fd()), path.Base(b))
 	return errors.Join(err, inA.Close(), inB.Close())
 }

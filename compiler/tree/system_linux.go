@@ -134,3 +134,8 @@ func (k disk) syncAll() error {
 	}
 	return f.Close()
 }
+
+// exchangeAt exchanges the names of two files or folders, each in an open folder, in one step.
+func exchangeAt(inA int, a string, inB int, b string) error {
+	return unix.Renameat2(inA, a, inB, b, unix.RENAME_EXCHANGE)
+}
