@@ -108,10 +108,10 @@ type Locked struct {
 	Sources []dependency.Result
 }
 
-// mostRounds is the maximum number of times that Lock reads the platform to find all its sources.
+// maxRounds is the maximum number of times that Lock reads the platform to find all its sources.
 // The content of registrations, and the modules that it imports, are known only when the
 // registrations are locked.
-const mostRounds = 4
+const maxRounds = 4
 
 // Lock pins the sources of all environments, and adds their content to the store. renew, which
 // may be nil, reports whether to resolve a source again. Lock removes unused sources from the
@@ -133,7 +133,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 	r.Environments = nil
 	var out *Locked
 	first := map[dependency.Source]dependency.Result{} // from the first round that knew it
-	for range mostRounds {
+	for range maxRounds {
 		b, err := plan(ctx, r)
 		if err != nil {
 			return nil, err

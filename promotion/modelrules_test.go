@@ -773,7 +773,7 @@ func (r *rules) run(overwrite bool) {
 // fitting returns the first source that a stage may get and that fits.
 func (r *rules) fitting(s *ruleStage) ruleSource {
 	var unfit []ruleSource
-	for range plan.MostTried {
+	for range plan.MaxTried {
 		to := r.choose(s, unfit)
 		if to == ruleNothing || r.fits(s, to, nil) {
 			return to

@@ -17,13 +17,13 @@ import (
 // FileOptions choose the contents of a file of pages.
 type FileOptions struct {
 	// Full writes a page for each assignment. Otherwise equal assignments share a page, and
-	// at most mostDetails groups of equal assignments have one.
+	// at most maxDetails groups of equal assignments have one.
 	Full bool
 }
 
-// mostDetails is the maximum number of pages of assignments in a file, unless the file must be
+// maxDetails is the maximum number of pages of assignments in a file, unless the file must be
 // full. A file with more pages is over 20 MB, and a browser opens 20 MB without a wait.
-const mostDetails = 4000
+const maxDetails = 4000
 
 // WriteFile writes all pages of a source as one HTML file, which needs no server and no
 // network. It can be read without scripts, unless it is so large that the pages of
@@ -162,7 +162,7 @@ func choose(groups [][]string, full bool) (out []string) {
 	for n, more := 0, true; more; n++ {
 		more = false
 		for _, of := range groups {
-			if n < len(of) && (full || len(out) < mostDetails) {
+			if n < len(of) && (full || len(out) < maxDetails) {
 				out, more = append(out, of[n]), true
 			}
 		}
@@ -205,7 +205,7 @@ func (f *file) section(w io.Writer, at string) error {
 // index is the data of the file's search, in gzip and base64. It is a JSON array with a
 // name, its kind and an address for each thing that a page shows.
 func (f *file) index() (template.HTML, error) {
-	all, err := f.source.Search(f.ctx, "", mostIndexed)
+	all, err := f.source.Search(f.ctx, "", maxIndexed)
 	if err != nil {
 		return "", err
 	}
@@ -223,8 +223,8 @@ func (f *file) index() (template.HTML, error) {
 	return zipped(text)
 }
 
-// mostIndexed is how much a file can search in.
-const mostIndexed = 100_000
+// maxIndexed is how much a file can search in.
+const maxIndexed = 100_000
 
 // address is the address of a page; "" if the file does not have it.
 func (f *file) address(path string) string {

@@ -7,11 +7,11 @@ import (
 	"html/template"
 )
 
-// Pages that are together larger than mostUnpacked are packed, since a browser that has to
+// Pages that are together larger than maxUnpacked are packed, since a browser that has to
 // read them all at once keeps its user waiting. A pack has pages of about packSize.
 const (
-	mostUnpacked = 2 << 20
-	packSize     = 1 << 20
+	maxUnpacked = 2 << 20
+	packSize    = 1 << 20
 )
 
 // packed are pages: as HTML, or in packs that a script of the page opens on request.
@@ -36,7 +36,7 @@ type packer struct {
 
 func (p *packer) add(path string, html []byte) error {
 	p.paths, p.held, p.size = append(p.paths, path), append(p.held, html), p.size+len(html)
-	if p.packs == nil && p.size <= mostUnpacked || p.packs != nil && p.size < packSize {
+	if p.packs == nil && p.size <= maxUnpacked || p.packs != nil && p.size < packSize {
 		return nil
 	}
 	return p.flush()

@@ -50,7 +50,7 @@ var programs = struct {
 	of map[[2]string]*program
 }{of: map[[2]string]*program{}}
 
-const mostPrograms = 500
+const maxPrograms = 500
 
 // programOf parses a template, and reports calls of functions that it must not use. It
 // returns nil if the text is not a valid template.
@@ -82,7 +82,7 @@ func programOf(s source) (*program, []diag.Diagnostic) {
 	p = &program{template: t, used: sortedKeys(i.used), mentioned: i.mentioned, places: i.places}
 	programs.Lock()
 	defer programs.Unlock()
-	if len(programs.of) >= mostPrograms {
+	if len(programs.of) >= maxPrograms {
 		clear(programs.of)
 	}
 	programs.of[key] = p

@@ -34,9 +34,9 @@ const (
 	partInt    = 'i'
 )
 
-// mostPending is the number of bytes that are collected before they are
+// maxPending is the number of bytes that are collected before they are
 // hashed: most parts are short.
-const mostPending = 2048
+const maxPending = 2048
 
 // NewHash returns a Hash without parts. The kind separates domains. It names the computation and
 // the version of its algorithm, such as "kalypso model v1".
@@ -88,10 +88,10 @@ func (h *Hash) flush() {
 // add adds a part with its type and its length.
 func add[T ~string | ~[]byte](h *Hash, part byte, data T) *Hash {
 	h.prefix(part, len(data))
-	for len(data) > mostPending {
-		h.pending = append(h.pending, data[:mostPending]...)
+	for len(data) > maxPending {
+		h.pending = append(h.pending, data[:maxPending]...)
 		h.flush()
-		data = data[mostPending:]
+		data = data[maxPending:]
 	}
 	h.pending = append(h.pending, data...)
 	return h
@@ -99,7 +99,7 @@ func add[T ~string | ~[]byte](h *Hash, part byte, data T) *Hash {
 
 // prefix adds the beginning of a part: its type, and its length or number.
 func (h *Hash) prefix(part byte, n int) {
-	if len(h.pending) > mostPending {
+	if len(h.pending) > maxPending {
 		h.flush()
 	}
 	h.pending = append(h.pending, part)

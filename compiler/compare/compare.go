@@ -143,8 +143,8 @@ type reads struct {
 	files map[tree.ID]map[string]backends.File // by path; not written to
 }
 
-// mostRead is the largest number of folders that are remembered.
-const mostRead = 500
+// maxRead is the largest number of folders that are remembered.
+const maxRead = 500
 
 // of returns the files of a folder by path. It returns nil for a nil folder.
 func (r *reads) of(f *Folder) (map[string]backends.File, error) {
@@ -167,7 +167,7 @@ func (r *reads) of(f *Folder) (map[string]backends.File, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.files == nil || len(r.files) >= mostRead {
+	if r.files == nil || len(r.files) >= maxRead {
 		r.files = map[tree.ID]map[string]backends.File{}
 	}
 	r.files[f.Tree] = files

@@ -113,7 +113,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestFilesThatComeAndGo(t *testing.T) {
-	big := strings.Repeat("x", mostShown+1)
+	big := strings.Repeat("x", maxShown+1)
 	before := filesOf("a.yaml", "a: 1", "b.md", "b\n", "e.yaml", "a: [", "g.sh", "+x g")
 	after := filesOf("c.yaml", "kind: A\nmetadata: {name: b}", "d.md", big, "f.yaml", "", "h.sh", "+x h")
 	var got []string
@@ -151,7 +151,7 @@ var hostileYAML = map[string]string{
 	"wrong number":  "a: !!int \"\"\n",
 	"deep":          strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
 	"deeper":        strings.Repeat("[", 200000),
-	"large":         "a: " + strings.Repeat("x", mostYAML),
+	"large":         "a: " + strings.Repeat("x", maxYAML),
 	"many":          many(),
 	"NUL":           "a: \x00\n",
 	"unfinished":    "a: \"",
@@ -181,7 +181,7 @@ func TestHostileFiles(t *testing.T) {
 				if len(found) != 1 || found[0].Kind != Text || found[0].Diff == "" {
 					t.Errorf("got %d changes, want one of text", len(found))
 				}
-				if len(found[0].Diff) > mostShown+100 {
+				if len(found[0].Diff) > maxShown+100 {
 					t.Errorf("the text has %d bytes", len(found[0].Diff))
 				}
 			}

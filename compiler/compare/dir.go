@@ -375,7 +375,7 @@ func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]ba
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.files) < mostKept {
+	if len(k.files) < maxKept {
 		k.files[id] = files
 	}
 	return files, nil

@@ -73,7 +73,7 @@ func compareDocuments(before, after []value) []Change {
 			continue
 		}
 		delete(where, id)
-		d := differ{most: mostChanges}
+		d := differ{most: maxChanges}
 		d.values("", &before[i], &after[j])
 		tell(id, &after[j], withoutDigest(d.found))
 	}

@@ -28,17 +28,17 @@ type changes struct {
 	detail bool
 }
 
-// mostChanges is the largest number of changes of a file that are listed one by one. If a
+// maxChanges is the largest number of changes of a file that are listed one by one. If a
 // file has more, it is compared as text.
-const mostChanges = 1000
+const maxChanges = 1000
 
 // memo has the changes of files that were compared before, by their contents. It helps
 // because the entries of clusters that move from one class to another are alike. A nil memo
 // does not keep anything.
 type memo map[digest][]Change
 
-// mostKept is the largest number of changes that a memo keeps.
-const mostKept = 1000
+// maxKept is the largest number of changes that a memo keeps.
+const maxKept = 1000
 
 // compareFile is the function compareFile.
 func (m memo) compareFile(name string, a, b []byte) []Change {
@@ -53,7 +53,7 @@ func (m memo) compareFile(name string, a, b []byte) []Change {
 	key := digest(h.Sum(nil))
 	found, known := m[key]
 	if !known {
-		if found = compareFile(name, a, b); len(m) < mostKept {
+		if found = compareFile(name, a, b); len(m) < maxKept {
 			m[key] = found
 		}
 	}
@@ -107,7 +107,7 @@ func compareFile(name string, a, b []byte) []Change {
 		after, err2 := parseYAML(b)
 		if err1 == nil && err2 == nil {
 			found := compareDocuments(before, after)
-			if len(found) > 0 && len(found) <= mostChanges {
+			if len(found) > 0 && len(found) <= maxChanges {
 				return found
 			}
 		}
@@ -146,13 +146,13 @@ func wholeFile(name string, data []byte, kind Kind) []Change {
 		} else if err == nil {
 			found = compareDocuments(docs, nil)
 		}
-		if len(found) > 0 && len(found) <= mostChanges {
+		if len(found) > 0 && len(found) <= maxChanges {
 			return found
 		}
 	}
 	c := Change{Kind: kind}
 	content := value{kind: text, text: notShown(len(data))}
-	if isText(data) && len(data) <= mostShown {
+	if isText(data) && len(data) <= maxShown {
 		content.text = string(data)
 	}
 	if kind == Added {
@@ -166,23 +166,23 @@ func wholeFile(name string, data []byte, kind Kind) []Change {
 // Bounds of texts, in bytes: of the files that are compared by lines, and of the shown
 // texts.
 const (
-	mostText  = 1 << 20
-	mostShown = 64 << 10
+	maxText  = 1 << 20
+	maxShown = 64 << 10
 )
 
 // lines returns how the lines of two texts differ.
 func lines(a, b []byte) string {
-	if !isText(a) || !isText(b) || len(a) > mostText || len(b) > mostText {
+	if !isText(a) || !isText(b) || len(a) > maxText || len(b) > maxText {
 		return "-" + notShown(len(a)) + "\n+" + notShown(len(b)) + "\n"
 	}
 	d := string(diff.Diff("a", a, "b", b))
 	for range 3 { // the names of the files
 		_, d, _ = strings.Cut(d, "\n")
 	}
-	if len(d) <= mostShown {
+	if len(d) <= maxShown {
 		return d
 	}
-	cut := strings.LastIndexByte(d[:mostShown], '\n') + 1
+	cut := strings.LastIndexByte(d[:maxShown], '\n') + 1
 	if cut == 0 {
 		return "-" + notShown(len(a)) + "\n+" + notShown(len(b)) + "\n"
 	}

@@ -37,8 +37,8 @@ type TextOptions struct {
 // named is the largest number of assignments or clusters that a line names.
 const named = 3
 
-// mostInline is the most bytes of a value within a line.
-const mostInline = 120
+// maxInline is the most bytes of a value within a line.
+const maxInline = 120
 
 // WriteText writes a report for people: removals, additions, the groups of changes, and a line
 // of counts. Without a difference it writes only that line. It quotes control characters.
@@ -369,7 +369,7 @@ func block(v json.RawMessage) []byte {
 // reader could take it for another value.
 func inline(v json.RawMessage) (string, bool) {
 	var s string
-	if v == nil || len(v) > mostInline || v[0] == '{' && len(v) > 2 {
+	if v == nil || len(v) > maxInline || v[0] == '{' && len(v) > 2 {
 		return "", false
 	}
 	if !isString(v) {

@@ -36,8 +36,8 @@ const (
 // Bounds of files that are compared by value. A larger or deeper file is compared as
 // text.
 const (
-	mostYAML  = 4 << 20 // bytes
-	mostDepth = 100
+	maxYAML  = 4 << 20 // bytes
+	maxDepth = 100
 )
 
 // errNoValue reports that a YAML document is not a tree of plain values.
@@ -48,7 +48,7 @@ var errNoValue = errors.New("not a plain value")
 // which a few lines can nest beyond any bound, keys that occur twice or are not
 // scalars, and tags of the user's own.
 func parseYAML(data []byte) ([]value, error) {
-	if len(data) > mostYAML {
+	if len(data) > maxYAML {
 		return nil, errNoValue
 	}
 	var docs []value
@@ -73,7 +73,7 @@ func parseYAML(data []byte) ([]value, error) {
 }
 
 func valueOf(n *yaml.Node, depth int) (value, error) {
-	if depth > mostDepth {
+	if depth > maxDepth {
 		return value{}, errNoValue
 	}
 	switch {

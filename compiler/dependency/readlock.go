@@ -90,12 +90,12 @@ type reader struct {
 	diagnostics []diag.Diagnostic
 }
 
-// mostReports is the maximal number of diagnostics: a file with more is not a lock.
-const mostReports = 20
+// maxReports is the maximal number of diagnostics: a file with more is not a lock.
+const maxReports = 20
 
 // report adds a diagnostic at an offset.
 func (r *reader) report(offset int, message, hint string) {
-	if len(r.diagnostics) >= mostReports {
+	if len(r.diagnostics) >= maxReports {
 		return
 	}
 	before := r.data[:min(offset, len(r.data))]
@@ -179,7 +179,7 @@ func (r *reader) sources(list value) {
 	}
 	first := map[Source]bool{}
 	for _, v := range list.values {
-		if len(r.diagnostics) >= mostReports {
+		if len(r.diagnostics) >= maxReports {
 			return
 		}
 		e, ok := r.entry(v)

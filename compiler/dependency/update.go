@@ -77,8 +77,8 @@ type Result struct {
 	Err error
 }
 
-// mostAtOnce is the largest number of sources that are fetched at once.
-const mostAtOnce = 4
+// maxAtOnce is the largest number of sources that are fetched at once.
+const maxAtOnce = 4
 
 // Update locks the used sources, and writes kalypso.lock if it changes. The results are
 // sorted as in the lock. The error is about the lock or the context; errors of sources are
@@ -87,7 +87,7 @@ func Update(ctx context.Context, r UpdateRequest) (*Lock, []Result, error) {
 	uses := merge(r.Uses)
 	out := make([]Result, len(uses))
 	group, fetching := errgroup.WithContext(ctx)
-	group.SetLimit(mostAtOnce)
+	group.SetLimit(maxAtOnce)
 	there := make([]bool, len(uses)) // before anything is fetched: several may have one content
 	for i, use := range uses {
 		before, _ := r.Lock.Find(use.Source)

@@ -24,8 +24,8 @@ func (e Excerpt) IsZero() bool { return e.At == "" }
 
 // How much of a line an excerpt has, in columns of a terminal.
 const (
-	mostBefore = 64
-	mostLine   = 100
+	maxBefore = 64
+	maxLine   = 100
 )
 
 // longest is the largest length of a line, in bytes. Nobody writes longer lines by hand,
@@ -60,11 +60,11 @@ func NewExcerpt(line string, p model.Position, secret bool) Excerpt {
 func (e Excerpt) cut() Excerpt {
 	indent := e.Before[:len(e.Before)-len(strings.TrimLeft(e.Before, "\t"))]
 	e.Before = terminal.Printable(e.Before[len(indent):])
-	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > mostLine &&
-		width(e.Before)+8*len(indent) > mostBefore {
-		e.Before, indent = "…"+columns.TruncateLeft(e.Before, width(e.Before)-mostBefore/2, ""), ""
+	if whole := 8*len(indent) + width(e.Before+terminal.Printable(e.At+e.After)); whole > maxLine &&
+		width(e.Before)+8*len(indent) > maxBefore {
+		e.Before, indent = "…"+columns.TruncateLeft(e.Before, width(e.Before)-maxBefore/2, ""), ""
 	}
-	left := mostLine - width(e.Before) - 8*len(indent)
+	left := maxLine - width(e.Before) - 8*len(indent)
 	e.At = first(terminal.Printable(e.At), left)
 	e.After = strings.TrimRight(first(terminal.Printable(e.After), left-width(e.At)), " ")
 	e.Before = indent + e.Before

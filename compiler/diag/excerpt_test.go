@@ -81,7 +81,7 @@ func FuzzExcerpt(f *testing.F) {
 		e := NewExcerpt(line, model.Position{File: "a.cue", Line: 1, Column: column}, false)
 		indent, carets := e.carets()
 		all := e.Before + e.At + e.After
-		if strings.ContainsAny(all, "\n\r\x1b") || !utf8.ValidString(all) || width(all) > mostLine+8 || len(indent)+len(carets) > mostLine+8 {
+		if strings.ContainsAny(all, "\n\r\x1b") || !utf8.ValidString(all) || width(all) > maxLine+8 || len(indent)+len(carets) > maxLine+8 {
 			t.Errorf("%q is %q", line, e)
 		}
 	})

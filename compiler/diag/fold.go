@@ -30,8 +30,8 @@ func CausesFirst(ds []Diagnostic) (out []Diagnostic, follows []bool) {
 	return out, follows
 }
 
-// mostAlike is the number of warnings in full that differ only in their subject.
-const mostAlike = 8
+// maxAlike is the number of warnings in full that differ only in their subject.
+const maxAlike = 8
 
 // fold groups diagnostics, in their order. It groups consequences with their cause. It
 // groups a diagnostic with the first of its kind if both have the same message, or if both
@@ -53,7 +53,7 @@ func fold(ds []Diagnostic) []folded {
 		kind := d.kind()
 		same := kind + "\n" + d.Message
 		switch {
-		case d.Severity == Warning && len(alike[kind]) > mostAlike:
+		case d.Severity == Warning && len(alike[kind]) > maxAlike:
 			same = kind
 		case d.Code == Unassigned:
 			same = kind + "\n" + d.entity()

@@ -13,7 +13,7 @@ func TestFold(t *testing.T) {
 	cause := New(WrongValue, "region must be a string").On("configs.west.values.region").In(at(2), "")
 	needs := New(BrokenConfig, "config west has errors").On("configs.west").In(at(1), "").Following("configs.west")
 	var empty []Diagnostic
-	for i := range mostAlike + 1 {
+	for i := range maxAlike + 1 {
 		empty = append(empty, New(EmptyClusterType, fmt.Sprintf("nothing on %d", i)).On(fmt.Sprintf("clusterTypes.t%d", i)).In(at(i+1), "").Hinting("remove it"))
 	}
 	for _, test := range []struct {

@@ -46,12 +46,12 @@ type Removals struct {
 	Empty       bool `json:"empties"` // nothing is left in the environment
 	// Emptied counts the clusters that stay and lose everything, without the clusters of
 	// Limits.MayEmpty.
-	Emptied     int `json:"emptied"`
-	MostEmptied int `json:"mostEmptied"`
+	Emptied    int `json:"emptied"`
+	MaxEmptied int `json:"mostEmptied"`
 	// Clusters counts the clusters that are no longer listed, without Limits.Clusters.
 	Clusters         int `json:"clusters,omitempty"`
 	RecordedClusters int `json:"recordedClusters,omitempty"`
-	MostClusters     int `json:"mostClusters,omitempty"`
+	MaxClusters      int `json:"mostClusters,omitempty"`
 
 	// EmptiedNames are the names of the emptied clusters that count, sorted.
 	EmptiedNames []string `json:"-"`
@@ -63,11 +63,11 @@ func (r Removals) Excess() string {
 		return fmt.Sprintf("all %d assignments are removed, and nothing is left", r.Recorded)
 	}
 	var reasons []string
-	if r.Clusters > r.MostClusters {
+	if r.Clusters > r.MaxClusters {
 		reasons = append(reasons, fmt.Sprintf("%d of %d clusters are removed (limit: %d)", r.Clusters,
-			r.RecordedClusters, r.MostClusters))
+			r.RecordedClusters, r.MaxClusters))
 	}
-	if r.Emptied > r.MostEmptied {
+	if r.Emptied > r.MaxEmptied {
 		which := "1 cluster is left empty: " + r.EmptiedNames[0]
 		if r.Emptied > 1 {
 			which = fmt.Sprintf("%d clusters are left empty: %s", r.Emptied,
@@ -76,7 +76,7 @@ func (r Removals) Excess() string {
 		if r.Emptied > 3 {
 			which += fmt.Sprintf(" and %d more", r.Emptied-3)
 		}
-		reasons = append(reasons, fmt.Sprintf("%s (limit: %d)", which, r.MostEmptied))
+		reasons = append(reasons, fmt.Sprintf("%s (limit: %d)", which, r.MaxEmptied))
 	}
 	if r.Removed > r.Most && max(r.On, r.Assignments) > r.Least {
 		where := ""
@@ -127,9 +127,9 @@ func (e *Effect) Removals(l Limits, loses func(*Pair) bool) Removals {
 	if r.Least = leastRemovals; limit == "0" || limit == "0%" {
 		r.Least = 0
 	}
-	r.Most, r.MostEmptied = most(limit, r.Recorded), most(cmp.Or(l.Emptied, "0"), r.RecordedClusters)
-	if r.MostClusters = max(most(limit, r.RecordedClusters), r.Least); r.Clusters == 0 {
-		r.RecordedClusters, r.MostClusters = 0, 0
+	r.Most, r.MaxEmptied = most(limit, r.Recorded), most(cmp.Or(l.Emptied, "0"), r.RecordedClusters)
+	if r.MaxClusters = max(most(limit, r.RecordedClusters), r.Least); r.Clusters == 0 {
+		r.RecordedClusters, r.MaxClusters = 0, 0
 	}
 	return r
 }

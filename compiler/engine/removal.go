@@ -131,7 +131,7 @@ func (c *changes) refuse(r effect.Removals, leaves []departure) {
 	ref := model.Ref{Collection: "environments", Name: c.in.Name}
 	field := "removals.max"
 	switch {
-	case r.Emptied <= r.MostEmptied || r.Empty:
+	case r.Emptied <= r.MaxEmptied || r.Empty:
 	case r.Removed > r.Most && max(r.On, r.Assignments) > r.Least:
 		field = "removals.max and removals.emptied"
 	default:

@@ -66,7 +66,7 @@ type applicationValues struct {
 }
 
 // maxApplicationFile is the maximal size of an application's file that CUE reads.
-const maxApplicationFile = source.MostEmbedded
+const maxApplicationFile = source.MaxEmbedded
 
 func openApplication(dir string) (*application, error) {
 	a := &application{dir: dir, files: map[string][]byte{}, refused: map[string]string{},

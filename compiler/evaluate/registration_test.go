@@ -203,7 +203,7 @@ func TestRegisteredErrors(t *testing.T) {
 			invalid:    []string{"registrations.app"}, unknown: true,
 		},
 		"too large": {
-			registered: head + "-- app/deploy/more.cue --\npackage app\n//" + strings.Repeat("x", source.MostEmbedded) + "\n-- app/deploy/notes.md --\n" + strings.Repeat("x", source.MostEmbedded+1) + "\n",
+			registered: head + "-- app/deploy/more.cue --\npackage app\n//" + strings.Repeat("x", source.MaxEmbedded) + "\n-- app/deploy/notes.md --\n" + strings.Repeat("x", source.MaxEmbedded+1) + "\n",
 			want:       []string{"K1305 deploy/more.cue of the repository of registration app has more than 16 MiB @environments/dev/dev.cue:4:27"},
 			invalid:    []string{"registrations.app"}, unknown: true,
 		},

@@ -19,8 +19,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
-// mostBytes is the largest size of a file that is read.
-const mostBytes = 512 << 20
+// maxBytes is the largest size of a file that is read.
+const maxBytes = 512 << 20
 
 // inventory is an inventory with its file.
 type inventory struct {
@@ -108,13 +108,13 @@ func (inv *inventory) open() (data []byte, problem *fault, unpinned bool) {
 		return nil, &fault{message: "cannot be read of what is pinned: " + err.Error(),
 			hint: "name a file of the source, from its root, and run `kalypso lock`"}, false
 	}
-	if len(file.Data) > mostBytes {
+	if len(file.Data) > maxBytes {
 		return nil, tooLarge, false
 	}
 	return file.Data, nil, false // the lock's digest is a part of the base
 }
 
-var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", mostBytes>>20),
+var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", maxBytes>>20),
 	hint: "keep what is needed of it, or divide it into several inventories"}
 
 // locate returns the name of an inventory's file from the platform's root. A file outside
@@ -165,7 +165,7 @@ func (inv *inventory) openOwn() ([]byte, *fault) {
 		return nil, wrong
 	}
 	info, err := files.Stat(inv.file)
-	if err == nil && info.Size() > mostBytes {
+	if err == nil && info.Size() > maxBytes {
 		return nil, tooLarge
 	}
 	data, err := []byte(nil), err

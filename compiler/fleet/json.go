@@ -181,8 +181,8 @@ func plain(err error) string {
 	return s
 }
 
-// mostAliased bounds the size of a YAML file after its aliases are written out.
-const mostAliased = 100_000
+// maxAliased bounds the size of a YAML file after its aliases are written out.
+const maxAliased = 100_000
 
 // readYAML makes a row from each element of the list.
 func (inv *inventory) readYAML(data []byte) *fault {
@@ -194,9 +194,9 @@ func (inv *inventory) readYAML(data []byte) *fault {
 	switch {
 	case err != nil:
 		return &fault{message: "cannot be read: " + err.Error()}
-	case cost.Aliased > mostAliased:
+	case cost.Aliased > maxAliased:
 		return &fault{message: fmt.Sprintf("writes out more than %d values with its aliases",
-			mostAliased), line: 1, hint: "write them without aliases"}
+			maxAliased), line: 1, hint: "write them without aliases"}
 	case len(docs) == 0:
 		return nil
 	}

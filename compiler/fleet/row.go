@@ -165,15 +165,15 @@ func (b *builder) labels() {
 		for _, l := range all {
 			shared[l.name] = l.text
 		}
-		if len(b.inv.shared) < mostShared {
+		if len(b.inv.shared) < maxShared {
 			b.inv.shared[string(key)] = shared
 		}
 	}
 	b.cluster.Labels = shared
 }
 
-// mostShared is the largest number of sets of labels that are remembered.
-const mostShared = 10_000
+// maxShared is the largest number of sets of labels that are remembered.
+const maxShared = 10_000
 
 // appendPart appends a text with its length, which marks its end.
 func appendPart(b []byte, s string) []byte {

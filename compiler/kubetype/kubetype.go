@@ -47,13 +47,13 @@ type Error struct {
 	Fields []Field
 }
 
-// mostNamed is the largest number of fields that an Error names.
-const mostNamed = 8
+// maxNamed is the largest number of fields that an Error names.
+const maxNamed = 8
 
 // Error names the first fields and the object.
 func (e *Error) Error() string {
 	var b strings.Builder
-	for i, f := range e.Fields[:min(len(e.Fields), mostNamed)] {
+	for i, f := range e.Fields[:min(len(e.Fields), maxNamed)] {
 		switch i {
 		case 0:
 			fmt.Fprintf(&b, "%s of %s %s", f.Path, e.Object, f.Problem)
@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&b, "; %s %s", f.Path, f.Problem)
 		}
 	}
-	if more := len(e.Fields) - mostNamed; more > 0 {
+	if more := len(e.Fields) - maxNamed; more > 0 {
 		fmt.Fprintf(&b, "; and %d more fields", more)
 	}
 	return b.String()

@@ -12,8 +12,8 @@ import (
 // that it has open. The others lead to folders and have the name of a data file.
 func (p *Platform) Links() []string { return p.links }
 
-// mostLinked is the largest size, in bytes, of a data file to which a link may lead.
-const mostLinked = 16 << 20
+// maxLinked is the largest size, in bytes, of a data file to which a link may lead.
+const maxLinked = 16 << 20
 
 // lookAside checks entries that are not regular files and not part of the package. CUE
 // reads them nevertheless if their names end like a data file's.
@@ -22,7 +22,7 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
 		p.links = append(p.links, rel)
 	}
-	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= mostLinked {
+	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= maxLinked {
 		return nil
 	}
 	p.bar(rel)

@@ -254,7 +254,7 @@ type files struct {
 // because writing the files reports one.
 func (f *files) add(entries []git.Entry, depth int) error {
 	for _, e := range entries {
-		if f.seen++; depth > mostDepth || f.seen > mostEntries {
+		if f.seen++; depth > maxDepth || f.seen > maxEntries {
 			return nil
 		}
 		switch e.Mode {

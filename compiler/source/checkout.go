@@ -16,9 +16,9 @@ import (
 // Bounds of the files of a revision. A few objects that refer to each other describe a
 // tree without end.
 const (
-	mostEntries = 1_000_000
-	mostBytes   = 1 << 30
-	mostDepth   = 256
+	maxEntries = 1_000_000
+	maxBytes   = 1 << 30
+	maxDepth   = 256
 )
 
 // checkout writes a tree into a folder.
@@ -32,7 +32,7 @@ type checkout struct {
 
 // folder writes the entries of a tree into dir, which exists and is empty.
 func (c *checkout) folder(entries []git.Entry, dir string) error {
-	if strings.Count(dir, "/") > mostDepth {
+	if strings.Count(dir, "/") > maxDepth {
 		return fmt.Errorf("%s: folders are nested too deeply", dir)
 	}
 	for _, e := range entries {
@@ -42,8 +42,8 @@ func (c *checkout) folder(entries []git.Entry, dir string) error {
 		if err := entryNameError(e.Name); err != nil {
 			return fmt.Errorf("%q in folder %s of the platform %w", e.Name, dir, err)
 		}
-		if c.entries++; c.entries > mostEntries {
-			return fmt.Errorf("the platform has more than %d files", mostEntries)
+		if c.entries++; c.entries > maxEntries {
+			return fmt.Errorf("the platform has more than %d files", maxEntries)
 		}
 		if err := c.entry(e, path.Join(dir, e.Name)); err != nil {
 			return err
@@ -108,9 +108,9 @@ func (c *checkout) file(id git.Hash, at string, mode os.FileMode) error {
 
 // read returns the content of a file before it is written.
 func (c *checkout) read(id git.Hash, at string) ([]byte, error) {
-	content, err := c.repo.BlobWithin(id, mostBytes-c.bytes)
+	content, err := c.repo.BlobWithin(id, maxBytes-c.bytes)
 	if errors.Is(err, git.ErrTooLarge) {
-		return nil, fmt.Errorf("the platform has more than %d bytes", int64(mostBytes))
+		return nil, fmt.Errorf("the platform has more than %d bytes", int64(maxBytes))
 	}
 	if err != nil {
 		return nil, explain(err, at)

@@ -41,5 +41,5 @@ func Embeds(f *ast.File, files *Files) []Embedded {
 	return out
 }
 
-// MostEmbedded is the size, in bytes, of the largest file that can be embedded.
-const MostEmbedded = 16 << 20
+// MaxEmbedded is the size, in bytes, of the largest file that can be embedded.
+const MaxEmbedded = 16 << 20

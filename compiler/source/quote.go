@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/credential"
 )
 
-// mostQuoted is the size, in bytes, of the largest file whose lines are quoted.
-const mostQuoted = 4 << 20
+// maxQuoted is the size, in bytes, of the largest file whose lines are quoted.
+const maxQuoted = 4 << 20
 
 // note remembers the digest of a file at the time of reading. If a file is read twice and
 // changes in between, it is never quoted.
@@ -54,7 +54,7 @@ func (p *Platform) textOf(name string) string {
 	if content == (Digest{}) {
 		return ""
 	}
-	if info, err := p.files.Stat(name); err != nil || info.Size() > mostQuoted {
+	if info, err := p.files.Stat(name); err != nil || info.Size() > maxQuoted {
 		return ""
 	}
 	data, err := p.files.ReadFile(name)

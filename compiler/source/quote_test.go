@@ -26,7 +26,7 @@ func TestQuote(t *testing.T) {
 	write("cue.mod/module.cue", "module: \"platform.example/p@v0\"\nlanguage: version: \"v0.17.0\"\n")
 	write("a.cue", "@extern(embed)\npackage platform\nx: _ @embed(file=b.yaml)\n")
 	write("b.yaml", "region:\n  east: here\npassword: |\n  hunter2\n")
-	write("huge.cue", "package platform\n//"+strings.Repeat("x", mostQuoted)+"\ny: 1\n")
+	write("huge.cue", "package platform\n//"+strings.Repeat("x", maxQuoted)+"\ny: 1\n")
 	write("string.cue", "package platform\nz: \"\"\"\n\thunter2\n\t\"\"\"\ntoken:\n\t\"hunter2\"\n")
 	write("changed.cue", "package platform\nw: 1\n")
 	write("unread.txt", "one\ntwo\n")

@@ -448,12 +448,12 @@ func TestCheckoutHostile(t *testing.T) {
 // A few trees that contain each other many times are a small repository and an endless
 // checkout.
 func TestCheckoutIsBounded(t *testing.T) {
-	c := &checkout{ctx: t.Context(), entries: mostEntries}
+	c := &checkout{ctx: t.Context(), entries: maxEntries}
 	err := c.folder([]git.Entry{{Name: "a", Mode: git.FileMode}}, ".")
 	if err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Error(err)
 	}
-	err = c.folder(nil, strings.Repeat("a/", mostDepth+1))
+	err = c.folder(nil, strings.Repeat("a/", maxDepth+1))
 	if err == nil || !strings.Contains(err.Error(), "too deeply") {
 		t.Error(err)
 	}

@@ -294,7 +294,7 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 		what += " -> " + within
 	}
 	info, err := os.Stat(target)
-	if err == nil && info.Mode().IsRegular() && info.Size() <= MostEmbedded {
+	if err == nil && info.Mode().IsRegular() && info.Size() <= MaxEmbedded {
 		if data, err := regular.ReadFile(target); err == nil {
 			needs[what] = sha256.Sum256(data)
 			return

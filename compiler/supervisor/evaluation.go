@@ -73,10 +73,10 @@ func (e *Evaluation) InPieces() bool {
 	return slices.ContainsFunc(e.supervisor.options.State.Sought, (&Trip{What: e.what, Sources: e.sources}).repeats)
 }
 
-// mostCPU returns the CPU time that the evaluation may take. In pieces, that is half as
+// maxCPU returns the CPU time that the evaluation may take. In pieces, that is half as
 // much: an evaluation that exceeds its bound as a whole exceeds half of it in one piece. It
 // is less if less time is left.
-func (e *Evaluation) mostCPU() time.Duration {
+func (e *Evaluation) maxCPU() time.Duration {
 	if e.InPieces() {
 		return min(e.bounds.CPU/2, e.left(e.supervisor.options.State))
 	}
@@ -170,7 +170,7 @@ func (e *Evaluation) trip(bound, why string) *Trip {
 			at = p
 		}
 	}
-	if at != nil && (bound != "cpu" || !e.InPieces() || e.cpu-at.since >= e.mostCPU()/2) {
+	if at != nil && (bound != "cpu" || !e.InPieces() || e.cpu-at.since >= e.maxCPU()/2) {
 		t.Place = *at.seen
 		t.Place.Files = files
 	}

@@ -30,9 +30,9 @@ func (s *Supervisor) guard(now measurement) {
 	})
 	memory, together := s.beyondMemory(least, "memory", beyondMemory(least.bounds))
 	first := slices.MinFunc(s.active, func(a, b *Evaluation) int {
-		return cmp.Compare(a.mostCPU()-a.cpu, b.mostCPU()-b.cpu)
+		return cmp.Compare(a.maxCPU()-a.cpu, b.maxCPU()-b.cpu)
 	})
-	left := (first.mostCPU() - first.cpu) * time.Duration(len(s.active))
+	left := (first.maxCPU() - first.cpu) * time.Duration(len(s.active))
 	_ = s.options.Guard( // without it, bounds are kept less exactly
 		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.after(memory, together)},
 		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8, State: s.after(first.beyondCPU(), false)},

@@ -126,12 +126,12 @@ const (
 	// tick is the time between two measurements. In that time a process can write some ten
 	// megabytes of new memory.
 	tick = 10 * time.Millisecond
-	// mostIdle is the number of ticks for which the watch goes on when nothing is
+	// maxIdle is the number of ticks for which the watch goes on when nothing is
 	// evaluated.
-	mostIdle = 100
-	// mostStack is the memory that the stacks of goroutines may have, in bytes. Go ends a
+	maxIdle = 100
+	// maxStack is the memory that the stacks of goroutines may have, in bytes. Go ends a
 	// process whose stack does not fit in a gibibyte, and doubles a stack when it is full.
-	mostStack = 900 << 20
+	maxStack = 900 << 20
 	// largestStack is the most that Go allows for a stack (runtime/debug.SetMaxStack).
 	largestStack = 2_000_000_000
 )
@@ -156,7 +156,7 @@ func (s *Supervisor) look() bool {
 	if s.idle++; len(s.active) > 0 {
 		s.idle = 0
 	}
-	s.watching = s.idle < mostIdle || s.options.Otherwise != ""
+	s.watching = s.idle < maxIdle || s.options.Otherwise != ""
 	if s.tripped {
 		defer s.mu.Unlock()
 		return s.watching
@@ -259,7 +259,7 @@ func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 				p.seen, p.ticks, p.since = now, 0, e.cpu
 			}
 		}
-		if e.cpu > e.mostCPU() {
+		if e.cpu > e.maxCPU() {
 			return e.beyondCPU(), false
 		}
 	}
@@ -271,7 +271,7 @@ func (s *Supervisor) judge(now measurement) (t *Trip, together bool) {
 		switch {
 		case now.memory > e.bounds.Memory:
 			return s.beyondMemory(e, "memory", beyondMemory(e.bounds))
-		case now.stacks > mostStack:
+		case now.stacks > maxStack:
 			return s.beyondMemory(e, "", "it recurses without end, or too deeply")
 		}
 	}

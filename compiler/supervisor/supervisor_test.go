@@ -126,7 +126,7 @@ func TestPieces(t *testing.T) {
 // If several evaluations together have too much memory, it is unknown which one is the
 // cause: they are evaluated one by one.
 func TestMemory(t *testing.T) {
-	for name, now := range map[string]measurement{"memory": {memory: 1<<30 + 1}, "stacks": {stacks: mostStack + 1}} {
+	for name, now := range map[string]measurement{"memory": {memory: 1<<30 + 1}, "stacks": {stacks: maxStack + 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(Options{})
@@ -264,7 +264,7 @@ func TestLate(t *testing.T) {
 		"CPU time":          {"environment dev", true, false, measurement{cpu: 130 * time.Millisecond}, []string{"dev"}},
 		"memory":            {"environment dev", true, false, measurement{memory: 600 << 20}, []string{"dev"}},
 		"all memory":        {"environment dev", true, false, measurement{memory: 2 << 30}, []string{"dev"}},
-		"stacks":            {"environment dev", true, false, measurement{stacks: mostStack + 1}, []string{"dev"}},
+		"stacks":            {"environment dev", true, false, measurement{stacks: maxStack + 1}, []string{"dev"}},
 		"all at once":       {"environment dev", false, false, measurement{cpu: 130 * time.Millisecond}, nil},
 		"a part is written": {"environment dev", true, true, measurement{cpu: 130 * time.Millisecond}, nil},
 		"the base":          {"the platform's base", true, false, measurement{cpu: 130 * time.Millisecond}, nil},
@@ -322,7 +322,7 @@ func TestSpent(t *testing.T) {
 	}
 	next := newBench(Options{State: *b.again})
 	e := next.Evaluation("environment dev", ofDev, least)
-	if got := e.mostCPU(); got != 500*time.Millisecond {
+	if got := e.maxCPU(); got != 500*time.Millisecond {
 		t.Errorf("half of the bound is left, and not %s", got)
 	}
 	if got := next.Evaluation("environment dev", ofProd, least); got.left(next.options.State) != 1750*time.Millisecond {

@@ -174,7 +174,7 @@ func raceFor(environment string) error {
 	o := dev
 	o.Environment = environment
 	for i := range raceRounds {
-		const mostRepacks = 3
+		const maxRepacks = 3
 		for missing := 0; ; {
 			err := func() error {
 				r, err := tree.OpenRepository(os.Getenv(testRepo))
@@ -199,7 +199,7 @@ func raceFor(environment string) error {
 			// While git replaces packs, an object may be missing: a commit fails, and the next
 			// attempt finds the object.
 			var gone *git.MissingError
-			if errors.As(err, &gone) && missing < mostRepacks {
+			if errors.As(err, &gone) && missing < maxRepacks {
 				missing++
 				continue
 			}

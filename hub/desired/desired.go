@@ -22,9 +22,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// MostCommits limits how many commits of a branch are read. The content of older ones counts as
+// MaxCommits limits how many commits of a branch are read. The content of older ones counts as
 // drift, unless the hub has seen it before.
-const MostCommits = 200
+const MaxCommits = 200
 
 // maxDifferences limits, approximately, the digests in which all commits may differ.
 const maxDifferences = 1_000_000
@@ -194,7 +194,7 @@ func sourceOf(record *tree.Record, e *tree.ClusterTypeEntry) tree.Source {
 func (r *reader) history(ctx context.Context) error {
 	newer, differ := r.env.Record, 0
 	released := releases{of: changes.NewReader(r.env), seen: map[string]bool{}}
-	for i := range MostCommits {
+	for i := range MaxCommits {
 		past, there, err := r.env.History.At(ctx, i)
 		if err == nil {
 			err = released.before(ctx, r.wanted.Commits, past, r.ringsOf)

@@ -43,8 +43,8 @@ type incoming struct {
 	children []*incoming // deltas of it, by offset
 }
 
-// mostHeld is the limit for the bytes of the bases in memory at once.
-const mostHeld = 2 << 30
+// maxHeld is the limit for the bytes of the bases in memory at once.
+const maxHeld = 2 << 30
 
 // ReceivePack reads a pack of at most most bytes, and computes the id of each object in it. It
 // does not trust the pack, which must have the bases of all its deltas, and a correct checksum.
@@ -271,7 +271,7 @@ func (p *IncomingPack) apply(ctx context.Context, base *incoming, data []byte, d
 	size := int64(len(data))
 	p.held += size
 	defer func() { p.held -= size }()
-	if p.held > mostHeld || depth > maxChain {
+	if p.held > maxHeld || depth > maxChain {
 		return ErrTooLarge
 	}
 	for i, o := range children {

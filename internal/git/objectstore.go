@@ -33,17 +33,17 @@ type objectStore struct {
 // errAbsent is that a store does not have an object.
 var errAbsent = errors.New("the object is missing")
 
-// mostLooks is the number of times that an object is looked up. Another process may have packed
+// maxLooks is the number of times that an object is looked up. Another process may have packed
 // the object meanwhile, or replaced its pack. A folder that changes while it is listed may show
 // neither the old pack nor the new one.
-const mostLooks = 4
+const maxLooks = 4
 
 // read returns an object of at most most bytes. The error is errAbsent if it does not
 // exist.
 func (s *objectStore) read(id Hash, most int64) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for look := range mostLooks {
+	for look := range maxLooks {
 		if look > 0 || s.dirs == nil {
 			if err := s.list(); err != nil {
 				return Object{}, err
@@ -218,7 +218,7 @@ func (s *objectStore) has(id Hash) bool {
 func (s *objectStore) absent(ids []Hash) ([]Hash, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for look := 0; look < mostLooks && len(ids) > 0; look++ {
+	for look := 0; look < maxLooks && len(ids) > 0; look++ {
 		if look > 0 || s.dirs == nil {
 			if err := s.list(); err != nil {
 				return nil, err

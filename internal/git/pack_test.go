@@ -114,7 +114,7 @@ func TestBlobWithin(t *testing.T) {
 func TestBasesAreBounded(t *testing.T) {
 	var b bases
 	p := &pack{}
-	large := make([]byte, mostBases/4-baseCost)
+	large := make([]byte, maxBases/4-baseCost)
 	for i := range 10 {
 		b.add(place{p, int64(i)}, Object{BlobKind, large})
 		b.add(place{p, int64(i)}, Object{BlobKind, large})
@@ -122,8 +122,8 @@ func TestBasesAreBounded(t *testing.T) {
 			t.Errorf("what is used is not held after %d others", i)
 		}
 	}
-	b.add(place{p, 99}, Object{BlobKind, make([]byte, mostBases)})
-	if sum := b.cache.Len() * (len(large) + baseCost); b.size != sum || sum > mostBases || b.cache.Len() != 4 {
+	b.add(place{p, 99}, Object{BlobKind, make([]byte, maxBases)})
+	if sum := b.cache.Len() * (len(large) + baseCost); b.size != sum || sum > maxBases || b.cache.Len() != 4 {
 		t.Errorf("%d objects of %d bytes are held, counted as %d", b.cache.Len(), sum, b.size)
 	}
 }
@@ -133,7 +133,7 @@ func TestBasesAreBounded(t *testing.T) {
 func TestPacksThatAreGone(t *testing.T) {
 	r, _ := repository(t)
 	id := commit(t, r, "content")
-	for i := range mostLooks + 2 {
+	for i := range maxLooks + 2 {
 		must(t, os.Symlink("gone", filepath.Join(r.dir, "objects", "pack", fmt.Sprintf("pack-%040d.idx", i))))
 	}
 	other := opened(t, r.dir)

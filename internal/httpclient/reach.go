@@ -17,8 +17,8 @@ func serverOf(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// mostRedirects is the largest number of redirects, the same as in Go's own client.
-const mostRedirects = 10
+// maxRedirects is the largest number of redirects, the same as in Go's own client.
+const maxRedirects = 10
 
 // Redirect is the CheckRedirect of clients that send credentials: it allows no redirect from
 // https to http, and removes the credentials for other servers. Go would send them to
@@ -26,7 +26,7 @@ const mostRedirects = 10
 func Redirect(r *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
-	case len(via) >= mostRedirects:
+	case len(via) >= maxRedirects:
 		return errors.New("it redirects too often")
 	case r.URL.Scheme != "https" && (first.Scheme == "https" || r.URL.Scheme != "http"):
 		return errors.New("it redirects to a place without TLS")

@@ -36,9 +36,9 @@ func Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// mostKnown is the largest number of bytes for which memory is allocated before they are read
+// maxKnown is the largest number of bytes for which memory is allocated before they are read
 // from a file.
-const mostKnown = 16 << 20
+const maxKnown = 16 << 20
 
 // ReadFile returns the content of a file.
 func ReadFile(name string) ([]byte, error) {
@@ -52,7 +52,7 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.Grow(int(min(info.Size(), mostKnown)) + bytes.MinRead)
+	b.Grow(int(min(info.Size(), maxKnown)) + bytes.MinRead)
 	_, err = b.ReadFrom(f)
 	return b.Bytes(), err
 }

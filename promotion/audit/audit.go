@@ -135,7 +135,7 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 // removed returns the events in statuses of base commits about environments that the policy no
 // longer has, and about environments whose branches are gone.
 func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
-	bases, err := au.state.Platform.Bases.Newest(session.MostNew)
+	bases, err := au.state.Platform.Bases.Newest(session.MaxNew)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ type step struct {
 	event int
 }
 
-// MostCounted is the number of commits of a branch, the newest, for which an audit counts the
+// MaxCounted is the number of commits of a branch, the newest, for which an audit counts the
 // changes on clusters. Counting reads the records of all folders that the commits change.
-const MostCounted = 1000
+const MaxCounted = 1000
 
 // stepsAtOnce is the number of commits whose records are fetched in one request.
 const stepsAtOnce = 100
@@ -48,7 +48,7 @@ func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []
 		of = &effects{changes.NewReader(env), map[git.Hash]*effect.Counts{}}
 		au.effects[env] = of
 	}
-	for some := range slices.Chunk(steps[max(0, len(steps)-MostCounted):], stepsAtOnce) {
+	for some := range slices.Chunk(steps[max(0, len(steps)-MaxCounted):], stepsAtOnce) {
 		var next []changes.Step
 		for i := range some {
 			if _, known := of.known[some[i].Now.ID]; !known {

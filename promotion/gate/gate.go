@@ -187,7 +187,7 @@ type Change struct {
 	Base        git.Hash `json:"base"`
 	Own         git.Hash `json:"own"` // the environment's own commit
 	// Counts are all pairs that differ. Removed, Added and Changed describe them, with equal pairs
-	// together, and name the first mostNamed clusters. Assignments are their ids.
+	// together, and name the first maxNamed clusters. Assignments are their ids.
 	Counts      compare.Total   `json:"counts"`
 	Removed     []compare.Entry `json:"removed"`
 	Added       []compare.Entry `json:"added"`
@@ -213,8 +213,8 @@ type Change struct {
 	Removals effect.Removals `json:"removals"`
 }
 
-// mostNamed is the largest number of names of clusters in each list of a Change.
-const mostNamed = 1000
+// maxNamed is the largest number of names of clusters in each list of a Change.
+const maxNamed = 1000
 
 // Set sets the changes on clusters.
 func (c *Change) Set(r *compare.Report) {
@@ -238,13 +238,13 @@ func (c *Change) Set(r *compare.Report) {
 	c.Clusters = unlisted
 	if r.Clusters != nil {
 		c.Clusters += r.Clusters.Concerned
-		c.Emptied = r.Clusters.Emptied[:min(len(r.Clusters.Emptied), mostNamed)]
+		c.Emptied = r.Clusters.Emptied[:min(len(r.Clusters.Emptied), maxNamed)]
 	}
 }
 
 // clipped returns entries with the names of the first clusters of all of them together.
 func clipped(entries []compare.Entry) []compare.Entry {
-	out, left := slices.Clone(entries), mostNamed
+	out, left := slices.Clone(entries), maxNamed
 	for i := range out {
 		names := out[i].Names()
 		out[i].Clusters = names[:min(len(names), left)]

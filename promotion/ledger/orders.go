@@ -259,7 +259,7 @@ func (r *Repository) OrderLog(ctx context.Context) ([]*Order, error) {
 		if head.IsZero() {
 			continue
 		}
-		if err := r.Remote.Fetch(ctx, []git.Hash{head}, MostDepth); err != nil {
+		if err := r.Remote.Fetch(ctx, []git.Hash{head}, MaxDepth); err != nil {
 			return nil, err
 		}
 		for c, err := range r.Remote.Objects().Mainline(head) {

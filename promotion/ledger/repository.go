@@ -43,8 +43,8 @@ type Author struct {
 	Sign func([]byte) (string, error) // may be nil
 }
 
-// MostDepth is the largest number of commits of a history to read.
-const MostDepth = 20_000
+// MaxDepth is the largest number of commits of a history to read.
+const MaxDepth = 20_000
 
 // WithoutFiles makes a commit that has no files, with after as its parent. If after is the zero
 // Hash, the commit has no parent. The caller has to push packs with it.
@@ -120,7 +120,7 @@ func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 	}
 	// All of the history is needed, as it has the author of each line.
 	if len(statuses) > 0 {
-		if err := n.of.Remote.FetchFiles(ctx, statuses, MostDepth); err != nil {
+		if err := n.of.Remote.FetchFiles(ctx, statuses, MaxDepth); err != nil {
 			if errors.Is(err, git.ErrLostRace) {
 				n.refs = nil
 			}

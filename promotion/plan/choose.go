@@ -356,7 +356,7 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
 	var waiting *candidate
 	for i, b := range there {
-		if i == session.MostJudged {
+		if i == session.MaxJudged {
 			break
 		}
 		if i%20 == 0 {

@@ -84,8 +84,8 @@ func (m *maker) path(st *session.Stage, step *Step) string {
 	return strings.Join(parts, " → ")
 }
 
-// mostCommits is the largest number of commits that a body lists.
-const mostCommits = 20
+// maxCommits is the largest number of commits that a body lists.
+const maxCommits = 20
 
 // commits writes the lists of base commits and of commits of own files that a step contains.
 func (m *maker) commits(b *strings.Builder, st *session.Stage, step *Step) {
@@ -163,23 +163,23 @@ func listCommits(b *strings.Builder, to string, all []source.Base, marks map[git
 		authors[c.Author] = true
 	}
 	fmt.Fprintf(b, "%s %sby %s:\n\n", message.Count(len(all), "commit"), to, message.Count(len(authors), "author"))
-	for _, c := range all[:min(len(all), mostCommits)] {
+	for _, c := range all[:min(len(all), maxCommits)] {
 		mark := marks[c.Commit]
 		if mark != "" {
 			mark = ": " + mark
 		}
 		fmt.Fprintf(b, "- `%s` %s (%s)%s\n", git.Short(c.Commit),
-			message.Markdown(message.Clip(message.FirstLine(c.Message), mostText)),
-			message.Markdown(message.Clip(c.Author, mostText)), mark)
+			message.Markdown(message.Clip(message.FirstLine(c.Message), maxText)),
+			message.Markdown(message.Clip(c.Author, maxText)), mark)
 	}
-	if len(all) > mostCommits {
-		fmt.Fprintf(b, "- and %d more\n", len(all)-mostCommits)
+	if len(all) > maxCommits {
+		fmt.Fprintf(b, "- and %d more\n", len(all)-maxCommits)
 	}
 	fmt.Fprintln(b)
 }
 
-// mostGroups is the largest number of kinds of change in a table.
-const mostGroups = 20
+// maxGroups is the largest number of kinds of change in a table.
+const maxGroups = 20
 
 // changes writes the table of changes on clusters, removals first. Equal changes share a row.
 func changes(b *strings.Builder, step *Step, form subject.Form) {
@@ -240,11 +240,11 @@ func changes(b *strings.Builder, step *Step, form subject.Form) {
 		return
 	}
 	fmt.Fprintf(b, "| Change | %s | Where |\n|---|---|---|\n", what)
-	for _, row := range rows[:min(len(rows), mostGroups)] {
+	for _, row := range rows[:min(len(rows), maxGroups)] {
 		fmt.Fprintf(b, "| %s | %s | %s |\n", row[0], row[1], row[2])
 	}
-	if len(rows) > mostGroups {
-		fmt.Fprintf(b, "| %d more changes | | |\n", len(rows)-mostGroups)
+	if len(rows) > maxGroups {
+		fmt.Fprintf(b, "| %d more changes | | |\n", len(rows)-maxGroups)
 	}
 	fmt.Fprintln(b)
 }
@@ -287,11 +287,11 @@ func lost(e *compare.Entry) string {
 	return " with " + strings.Join(all, ", ")
 }
 
-// mostText is the longest part of a foreign text that a body shows, in characters.
-const mostText = 120
+// maxText is the longest part of a foreign text that a body shows, in characters.
+const maxText = 120
 
-// mostValue is the longest part of a value that a table shows, in characters.
-const mostValue = 60
+// maxValue is the longest part of a value that a table shows, in characters.
+const maxValue = 60
 
 // summarize returns a group of changes as a cell of a table.
 func summarize(g *compare.Group) string {
@@ -299,9 +299,9 @@ func summarize(g *compare.Group) string {
 	if g.Object != nil {
 		where = g.Object.Kind + " " + g.Object.Name
 	}
-	what := message.Markdown(message.Clip(where, mostText))
+	what := message.Markdown(message.Clip(where, maxText))
 	if g.Path != "" {
-		what += " " + message.Code(message.Clip(g.Path, mostText))
+		what += " " + message.Code(message.Clip(g.Path, maxText))
 	}
 	switch g.Kind {
 	case compare.Added:
@@ -321,7 +321,7 @@ func value(before string, v json.RawMessage) string {
 	if v == nil {
 		return ""
 	}
-	return before + message.Code(message.Clip(string(v), mostValue))
+	return before + message.Code(message.Clip(string(v), maxValue))
 }
 
 // risk returns the line about risky changes, which people may want to check twice.

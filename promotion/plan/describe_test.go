@@ -64,7 +64,7 @@ func TestBodyWithinLimit(t *testing.T) {
 					t.Errorf("a line has %d characters", utf8.RuneCountInString(line))
 				}
 			}
-			if groups := len(r.Groups); groups > mostGroups && !strings.Contains(body, fmt.Sprintf("%d more changes", groups-mostGroups)) {
+			if groups := len(r.Groups); groups > maxGroups && !strings.Contains(body, fmt.Sprintf("%d more changes", groups-maxGroups)) {
 				t.Error("it does not say how many changes there are")
 			}
 		})

@@ -234,9 +234,9 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 	return c, nil
 }
 
-// mostDiffer is the largest number of candidates of a stage that are compiled to find out whether
+// maxDiffer is the largest number of candidates of a stage that are compiled to find out whether
 // they inherit a time.
-const mostDiffer = MostTried
+const maxDiffer = MaxTried
 
 // inherits reports whether a candidate that does not pass would pass with the time of its files
 // in the stages before. The candidate must also give the stage the same files as the first commit
@@ -265,7 +265,7 @@ func (j *judge) inherits(ctx context.Context, st *session.Stage, of tree.Source,
 	}
 	key := refusal{st.ID(), of}
 	same, known := j.same[key]
-	if known || j.differ[st] >= mostDiffer {
+	if known || j.differ[st] >= maxDiffer {
 		return same, nil
 	}
 	var trees [2]tree.ID
@@ -381,8 +381,8 @@ func post(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %s", response.Status)
 	}
-	return httpclient.ReadAll(response.Body, mostAnswer)
+	return httpclient.ReadAll(response.Body, maxAnswer)
 }
 
-// mostAnswer is the largest number of bytes of an http gate's answer.
-const mostAnswer = 1 << 16
+// maxAnswer is the largest number of bytes of an http gate's answer.
+const maxAnswer = 1 << 16

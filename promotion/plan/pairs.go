@@ -25,7 +25,7 @@ func (ch *chooser) sources(b source.Base) []tree.Source {
 // passes, it returns the one that passes soonest by itself, or else the first. It returns nil if
 // there are no sources.
 func (ch *chooser) best(ctx context.Context, sources []tree.Source) (best *candidate, err error) {
-	sources = sources[:min(len(sources), session.MostNew)]
+	sources = sources[:min(len(sources), session.MaxNew)]
 	if err := ch.preloadPairs(ctx, sources); err != nil {
 		return nil, err
 	}

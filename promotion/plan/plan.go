@@ -183,8 +183,8 @@ func (pl *Planner) Decide(ctx context.Context, st *session.Stage, l Look, intent
 	return pl.next(ctx, st, out, intent, l.drift)
 }
 
-// MostTried is the number of candidates that are compiled for a stage before it is blocked.
-const MostTried = 5
+// MaxTried is the number of candidates that are compiled for a stage before it is blocked.
+const MaxTried = 5
 
 // next finds the next commit of a stage. If the change of a candidate is blocked, another one may
 // advance: a broken commit does not block older ones, nor the environment's own files.
@@ -200,7 +200,7 @@ func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus
 			intent.onlyClusters = true
 		}
 	}
-	for range MostTried {
+	for range MaxTried {
 		try := *out
 		if err := pl.try(ctx, st, &try, intent, drift, excluded); err != nil {
 			return err

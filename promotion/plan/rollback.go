@@ -185,8 +185,8 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		to.Commit, cmp.Or(pl.names(st, had), "nothing else"), st.Policy.Name))
 }
 
-// mostNames is the largest number of commits that a message lists.
-const mostNames = 5
+// maxNames is the largest number of commits that a message lists.
+const maxNames = 5
 
 // names lists the base commits of states of a stage, the newest first.
 func (pl *Planner) names(st *session.Stage, states []session.Past) string {
@@ -196,8 +196,8 @@ func (pl *Planner) names(st *session.Stage, states []session.Past) string {
 			out = append(out, name)
 		}
 	}
-	if len(out) > mostNames {
-		out = append(out[:mostNames], fmt.Sprintf("and %d more", len(out)-mostNames))
+	if len(out) > maxNames {
+		out = append(out[:maxNames], fmt.Sprintf("and %d more", len(out)-maxNames))
 	}
 	return strings.Join(out, ", ")
 }

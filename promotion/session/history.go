@@ -72,7 +72,7 @@ func (h *History) more(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.whole = len(links) < h.depth || h.depth >= ledger.MostDepth || len(links[len(links)-1].Parents) == 0
+	h.whole = len(links) < h.depth || h.depth >= ledger.MaxDepth || len(links[len(links)-1].Parents) == 0
 	var ids []git.Hash
 	records := map[git.Hash]git.Hash{} // commit -> its record
 	objects := env.Repository.Staging

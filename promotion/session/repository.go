@@ -55,7 +55,7 @@ type openResult struct {
 func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 	o.opened = map[string]*openResult{}
 	var all sync.WaitGroup
-	limit := make(chan struct{}, mostAtOnce)
+	limit := make(chan struct{}, maxAtOnce)
 	for i := range stages {
 		g := stages[i].GitOps
 		if g == nil || g.Repo == "" || o.known[g.Repo] != nil || o.opened[g.Repo] != nil {
@@ -72,8 +72,8 @@ func (o *opener) openRemotes(ctx context.Context, stages []model.Declaration) {
 	all.Wait()
 }
 
-// mostAtOnce is the number of repositories that are opened at once.
-const mostAtOnce = 8
+// maxAtOnce is the number of repositories that are opened at once.
+const maxAtOnce = 8
 
 // openRemote opens a repository, or returns the result of openRemotes.
 func (o *opener) openRemote(ctx context.Context, url string) (*remote.Remote, error) {
@@ -195,7 +195,7 @@ func (s *State) gather(ctx context.Context) {
 		}
 	}
 	var all sync.WaitGroup
-	limit := make(chan struct{}, mostAtOnce)
+	limit := make(chan struct{}, maxAtOnce)
 	for r, environments := range of {
 		all.Go(func() {
 			limit <- struct{}{}

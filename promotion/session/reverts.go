@@ -68,7 +68,7 @@ func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 	for _, found := range revertForm.FindAllStringSubmatch(b.Message, -1) {
 		out.named = append(out.named, strings.ToLower(found[1]))
 	}
-	if at < MostJudged {
+	if at < MaxJudged {
 		edits, err := s.Platform.history(s.Platform.Head).Edits(b.Commit)
 		if missing := (*git.MissingError)(nil); err != nil && !errors.As(err, &missing) { // a shallow clone
 			return nil, err

@@ -298,9 +298,9 @@ func (s *State) soaksIn(next, st *Stage) bool {
 // commits. It returns git.ErrLostRace if another run has written the branch since the state was
 // read.
 func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
-	statuses, most := s.Statuses(st.Environment), MostJudged
+	statuses, most := s.Statuses(st.Environment), MaxJudged
 	if s.Platform.Repository.Plain { // whose statuses are all here
-		most = MostNew
+		most = MaxNew
 	}
 	bases, err := s.Platform.Bases.Newest(most)
 	if err != nil {
@@ -364,7 +364,7 @@ func (s *State) had(st *Stage) tree.Source {
 // history does not have that.
 func (s *State) Newer(has tree.Source) ([]source.Base, error) {
 	if has.Base == "" {
-		return s.Platform.Bases.Newest(MostNew)
+		return s.Platform.Bases.Newest(MaxNew)
 	}
 	all, found, err := s.Platform.Bases.Until(has.Base.Hash())
 	if err != nil || !found {
@@ -383,12 +383,12 @@ func (s *State) HasNewer(st *Stage, base tree.Revision) (bool, error) {
 	return found && !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
-// MostJudged is the largest number of base commits to judge for one stage. Stages do not wait for
+// MaxJudged is the largest number of base commits to judge for one stage. Stages do not wait for
 // older ones.
-const MostJudged = 100
+const MaxJudged = 100
 
-// MostNew is the number of base commits to choose from for a stage without one.
-const MostNew = 2000
+// MaxNew is the number of base commits to choose from for a stage without one.
+const MaxNew = 2000
 
 // Statuses returns the statuses in which rollouts of base commits in an environment are
 // reported: on the platform's forge or, without a forge, in the notes of the GitOps

@@ -22,11 +22,11 @@ const (
 	laneHeight = 6    // of lines that pass through a column
 	wrapGap    = 24   // between nodes beside each other
 	tallest    = 1200 // of a column, before its groups have nodes beside each other
-	mostWide   = 4    // nodes beside each other
+	maxWide    = 4    // nodes beside each other
 
-	mostCells   = 32 // of a label
-	mostDetails = 48 // cells of a detail
-	sweeps      = 12
+	maxCells   = 32 // of a label
+	maxDetails = 48 // cells of a detail
+	sweeps     = 12
 )
 
 // box is a rectangle.
@@ -85,7 +85,7 @@ func layOut(g *Graph, edges []ends) *layout {
 			height += u.h + unitGap
 		}
 		for _, u := range column {
-			if beside := min(height/tallest+1, mostWide); len(u.columns) == 1 && beside > 1 {
+			if beside := min(height/tallest+1, maxWide); len(u.columns) == 1 && beside > 1 {
 				u.beside = min(beside, len(u.columns[0]))
 				l.sizeUnit(u)
 			}
@@ -108,7 +108,7 @@ func (l *layout) makeUnits(g *Graph) (ranks []int) {
 	ofGroup := map[string]int{}
 	for i, group := range g.Groups {
 		ofGroup[group.ID] = len(l.units)
-		l.units = append(l.units, &unit{group: i, least: cell*cells(cut(group.Label, mostCells)) + 2*groupPad})
+		l.units = append(l.units, &unit{group: i, least: cell*cells(cut(group.Label, maxCells)) + 2*groupPad})
 		ranks = append(ranks, group.Rank)
 	}
 	for i, n := range g.Nodes {
@@ -119,9 +119,9 @@ func (l *layout) makeUnits(g *Graph) (ranks []int) {
 			ranks = append(ranks, 0)
 		}
 		l.unitOf[i] = u
-		w := markWidth + cell*cells(cut(n.Label, mostCells))
+		w := markWidth + cell*cells(cut(n.Label, maxCells))
 		for _, d := range details(n) {
-			w = max(w, smallCell*cells(cut(d, mostDetails)))
+			w = max(w, smallCell*cells(cut(d, maxDetails)))
 		}
 		l.nodes[i] = box{w: w + 2*nodePad, h: nodeHeight + lineHeight*len(details(n))}
 	}

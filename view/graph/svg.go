@@ -23,7 +23,7 @@ const (
 	titleY     = 18
 	legendRow  = 20
 	fewestWide = 480 // the width of a picture at least
-	mostLabels = 80  // the most lines with drawn labels
+	maxLabels  = 80  // the most lines with drawn labels
 )
 
 // marks are drawn before labels, by the number of the look. There are as many colours; each
@@ -94,9 +94,9 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 		}
 		fmt.Fprintf(p, `<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`, class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
 		p.WriteString(p.mark(n.Kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
-		p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, mostCells))
+		p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, maxCells))
 		for line, d := range details(n) {
-			p.WriteString(text("small", b.x+nodePad, b.y+nodeHeight+line*lineHeight+6, d, mostDetails))
+			p.WriteString(text("small", b.x+nodePad, b.y+nodeHeight+line*lineHeight+6, d, maxDetails))
 		}
 		p.WriteString("</g>\n")
 	}
@@ -155,12 +155,12 @@ func (p *picture) legend(width int, bundled bool) string {
 	out := text("head", 0, titleY-margin/2, p.g.Title, width/cell)
 	x, y := 0, titleY+legendRow
 	item := func(mark string, markWidth int, label string) {
-		label = cut(label, mostDetails)
+		label = cut(label, maxDetails)
 		wide := markWidth + smallCell*cells(label) + legendRow
 		if x > 0 && x+wide > width {
 			x, y = 0, y+legendRow
 		}
-		out += fmt.Sprintf(mark, x, y-4) + text("small", x+markWidth, y, label, mostDetails)
+		out += fmt.Sprintf(mark, x, y-4) + text("small", x+markWidth, y, label, maxDetails)
 		x += wide
 	}
 	for _, kind := range p.nodes.kinds {
@@ -210,9 +210,9 @@ func (p *picture) lines(drawn []line) {
 		}
 		d, x, y := p.path(l)
 		fmt.Fprintf(p, `<path class="%s" d="%s"/>`+"\n", class, d)
-		if l.label != "" && labels <= mostLabels {
+		if l.label != "" && labels <= maxLabels {
 			l.label = cut(l.label, columnGap/2/smallCell)
-			p.WriteString(text("small on-line", x-cells(l.label)*smallCell/2, y+3, l.label, mostCells))
+			p.WriteString(text("small on-line", x-cells(l.label)*smallCell/2, y+3, l.label, maxCells))
 		}
 	}
 }

@@ -37,13 +37,13 @@ func cut(text string, most int) string {
 	return text
 }
 
-// mostLines is how many lines of details are drawn.
-const mostLines = 6
+// maxLines is how many lines of details are drawn.
+const maxLines = 6
 
 // details returns the lines of details that are drawn.
 func details(n Node) []string {
-	if more := len(n.Detail) - mostLines; more > 0 {
-		return append(slices.Clone(n.Detail[:mostLines-1]), fmt.Sprintf("and %d more", more+1))
+	if more := len(n.Detail) - maxLines; more > 0 {
+		return append(slices.Clone(n.Detail[:maxLines-1]), fmt.Sprintf("and %d more", more+1))
 	}
 	return n.Detail
 }

@@ -70,8 +70,8 @@ func (p *Platform) Changes(ctx context.Context, since string) (*view.Changes, er
 	return out, nil
 }
 
-// mostClusters is how many clusters of a change a page names.
-const mostClusters = 100
+// maxClusters is how many clusters of a change a page names.
+const maxClusters = 100
 
 // changesOf returns a report as a page shows it.
 func changesOf(r *compare.Report) *view.Changes {
@@ -125,7 +125,7 @@ func changesOf(r *compare.Report) *view.Changes {
 func changedAssignment(e *compare.Entry) view.ChangedAssignment {
 	names := e.Names()
 	out := view.ChangedAssignment{
-		ID: e.ID(), Clusters: names[:min(len(names), mostClusters)], Count: max(1, len(names)),
+		ID: e.ID(), Clusters: names[:min(len(names), maxClusters)], Count: max(1, len(names)),
 		RenamedTo: e.RenamedTo, RenamedFrom: e.RenamedFrom, Objects: e.Objects,
 	}
 	for _, name := range e.Namespaces {

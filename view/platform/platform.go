@@ -64,8 +64,8 @@ type environment struct {
 	scheduleGraph, configGraph func() (*graph.Graph, error)
 }
 
-// mostNodes is how many nodes a graph on a page has before groups of them are folded.
-const mostNodes = 200
+// maxNodes is how many nodes a graph on a page has before groups of them are folded.
+const maxNodes = 200
 
 // drawn returns a function that draws a graph of one environment on its first call.
 func drawn(b *compiler.Build, e *engine.Environment,
@@ -74,7 +74,7 @@ func drawn(b *compiler.Build, e *engine.Environment,
 		g, err := draw(&compiler.Build{Platform: b.Platform, Declarations: b.Declarations,
 			Environments: []*engine.Environment{e}}, "")
 		if err == nil {
-			g.Fold(mostNodes)
+			g.Fold(maxNodes)
 		}
 		return g, err
 	})

@@ -23,9 +23,9 @@ type release struct {
 	Digest  string   `yaml:"digest"`
 }
 
-// mostPairs bounds the pairs of entries of one list or mapping of an index: the
+// maxPairs bounds the pairs of entries of one list or mapping of an index: the
 // library compares each key of a mapping with all others.
-const mostPairs = 1_000_000_000
+const maxPairs = 1_000_000_000
 
 // parseIndex reads an index, in YAML or JSON.
 func parseIndex(text []byte) (*index, error) {
@@ -34,7 +34,7 @@ func parseIndex(text []byte) (*index, error) {
 		Entries    map[string]yaml.Node `yaml:"entries"`
 	}
 	docs, cost, err := yamlnodes.Parse(text)
-	if err == nil && cost.Pairs > mostPairs {
+	if err == nil && cost.Pairs > maxPairs {
 		err = errors.New("it has too many entries")
 	}
 	if err == nil && len(docs) > 0 {

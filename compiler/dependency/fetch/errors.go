@@ -98,7 +98,7 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 	case errors.As(err, &gone):
 		return &NotFoundError{Source: s, Problem: gone.Problem}
 	case errors.As(err, &what):
-		there := slices.Clone(what.there[:min(len(what.there), mostThere)])
+		there := slices.Clone(what.there[:min(len(what.there), maxThere)])
 		for i := range there {
 			there[i] = f.secrets.Clean(there[i])
 		}
@@ -136,5 +136,5 @@ func hintFor(err error) string {
 	return hintReach
 }
 
-// mostThere is the largest number of alternatives in a *NotFoundError.
-const mostThere = 12
+// maxThere is the largest number of alternatives in a *NotFoundError.
+const maxThere = 12

@@ -58,8 +58,8 @@ func newest(constraint string, names []string, parse func(string) (*semver.Versi
 }
 
 func versionNames(all []version) []string {
-	names := make([]string, 0, min(len(all), mostThere))
-	for _, v := range all[:min(len(all), mostThere)] {
+	names := make([]string, 0, min(len(all), maxThere))
+	for _, v := range all[:min(len(all), maxThere)] {
 		names = append(names, v.name)
 	}
 	return names
@@ -71,7 +71,7 @@ func likely(names []string) []string {
 	all := versions(names, strictly)
 	out := versionNames(all)
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		if _, err := strictly(name); err != nil && len(out) < mostThere {
+		if _, err := strictly(name); err != nil && len(out) < maxThere {
 			out = append(out, name)
 		}
 	}

@@ -58,8 +58,8 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 		case declares == "cue":
 			cueFiles = append(cueFiles, name)
 		}
-		if len(files[name]) > source.MostEmbedded {
-			unread[name] = fmt.Sprintf("has more than %d MiB", source.MostEmbedded>>20)
+		if len(files[name]) > source.MaxEmbedded {
+			unread[name] = fmt.Sprintf("has more than %d MiB", source.MaxEmbedded>>20)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
@@ -151,7 +151,7 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 		return os.WriteFile(file, data, 0o600)
 	}
 	for name, data := range files {
-		if !strings.HasPrefix(name, within) || len(data) > source.MostEmbedded ||
+		if !strings.HasPrefix(name, within) || len(data) > source.MaxEmbedded ||
 			!filepath.IsLocal(filepath.FromSlash(name)) {
 			continue
 		}

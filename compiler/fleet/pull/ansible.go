@@ -39,7 +39,7 @@ func put(in map[string]map[string]bool, key, value string) {
 
 // host adds the hosts of a pattern to a group.
 func (h *hosts) host(pattern, group, address string) error {
-	names, err := expand(pattern, mostClusters-len(h.addresses))
+	names, err := expand(pattern, maxClusters-len(h.addresses))
 	for _, name := range names {
 		h.addresses[name] = cmp.Or(address, h.addresses[name])
 		put(h.groups, name, group)
@@ -242,7 +242,7 @@ func expand(pattern string, most int) ([]string, error) {
 	at := ranges.FindStringSubmatchIndex(pattern)
 	if at == nil {
 		if most < 1 {
-			return nil, fmt.Errorf("there are more than %d hosts", mostClusters)
+			return nil, fmt.Errorf("there are more than %d hosts", maxClusters)
 		}
 		return []string{pattern}, nil
 	}
@@ -269,7 +269,7 @@ func expand(pattern string, most int) ([]string, error) {
 		return nil, fmt.Errorf("the range of %q ends before it begins, or does not move", pattern)
 	}
 	if (last-first)/step >= most {
-		return nil, fmt.Errorf("there are more than %d hosts", mostClusters)
+		return nil, fmt.Errorf("there are more than %d hosts", maxClusters)
 	}
 	for i := first; i <= last; i += step {
 		items = append(items, pattern[:at[0]]+format(i)+pattern[at[1]:])

@@ -41,8 +41,8 @@ func Open(files *source.Files, env *model.Environment, inv *model.Inventory) (*F
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err == nil && info.Size() > mostBytes {
-		err = fmt.Errorf("it has more than %d MiB", mostBytes>>20)
+	if err == nil && info.Size() > maxBytes {
+		err = fmt.Errorf("it has more than %d MiB", maxBytes>>20)
 	}
 	if err == nil {
 		f.mode = info.Mode().Perm()

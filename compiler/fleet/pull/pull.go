@@ -68,8 +68,8 @@ type Reader struct {
 }
 
 const (
-	mostClusters = 1_000_000
-	mostNotes    = 20
+	maxClusters = 1_000_000
+	maxNotes    = 20
 )
 
 // note keeps a message for people about the source.
@@ -80,8 +80,8 @@ func (r *Reader) note(format string, args ...any) {
 // Notes are the omitted and renamed values, a line each: the first few, and the number of
 // the others.
 func (r *Reader) Notes() []string {
-	if more := len(r.notes) - mostNotes; more > 0 {
-		return append(slices.Clone(r.notes[:mostNotes]), fmt.Sprintf("and the same for %d more", more))
+	if more := len(r.notes) - maxNotes; more > 0 {
+		return append(slices.Clone(r.notes[:maxNotes]), fmt.Sprintf("and the same for %d more", more))
 	}
 	return r.notes
 }
@@ -109,8 +109,8 @@ func (r *Reader) Clusters() ([]Cluster, error) {
 
 // add adds a cluster whose fields are as the source has them, and omits other fields.
 func (r *Reader) add(c Cluster) error {
-	if len(r.clusters) == mostClusters {
-		return fmt.Errorf("there are more than %d clusters", mostClusters)
+	if len(r.clusters) == maxClusters {
+		return fmt.Errorf("there are more than %d clusters", maxClusters)
 	}
 	for _, l := range r.NameLabels {
 		if name := c.Labels[l]; name != "" {

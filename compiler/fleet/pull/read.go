@@ -14,13 +14,13 @@ import (
 // Files reads clusters from files, folders and, for -, stdin, in the order of their names.
 // path returns the path of a name.
 func (r *Reader) Files(names []string, path func(name string) string, stdin io.Reader) error {
-	left := int64(mostBytes)
+	left := int64(maxBytes)
 	text := func(name string, data []byte, err error) error {
 		if err != nil {
 			return fmt.Errorf("--file %s: %w", name, err)
 		}
 		if left -= int64(len(data)); left < 0 {
-			return fmt.Errorf("--file %s: there are more than %d MiB to read", name, mostBytes>>20)
+			return fmt.Errorf("--file %s: there are more than %d MiB to read", name, maxBytes>>20)
 		}
 		return r.Text(name, data)
 	}
@@ -49,7 +49,7 @@ func (r *Reader) Files(names []string, path func(name string) string, stdin io.R
 			}
 			info, err := os.Stat(at)
 			if err == nil && info.Size() > left {
-				return text(called, make([]byte, 0), fmt.Errorf("there are more than %d MiB to read", mostBytes>>20))
+				return text(called, make([]byte, 0), fmt.Errorf("there are more than %d MiB to read", maxBytes>>20))
 			}
 			data, err := regular.ReadFile(at)
 			return text(called, data, err)

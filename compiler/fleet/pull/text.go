@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// mostBytes is the size of all texts that are read together.
-	mostBytes = 256 << 20
-	// mostAliased bounds the size of a YAML text after its aliases are written out.
-	mostAliased = 100_000
+	// maxBytes is the size of all texts that are read together.
+	maxBytes = 256 << 20
+	// maxAliased bounds the size of a YAML text after its aliases are written out.
+	maxAliased = 100_000
 )
 
 // Text reads the clusters of a text, which is YAML or JSON, or an INI file of Ansible.
@@ -33,8 +33,8 @@ func (r *Reader) Text(name string, data []byte) error {
 
 func (r *Reader) text(name string, data []byte) error {
 	switch {
-	case len(data) > mostBytes:
-		return fmt.Errorf("has more than %d MiB", mostBytes>>20)
+	case len(data) > maxBytes:
+		return fmt.Errorf("has more than %d MiB", maxBytes>>20)
 	case !utf8.Valid(data):
 		return errors.New("is not UTF-8")
 	}
@@ -101,8 +101,8 @@ func documents(data []byte) ([]any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case cost.Aliased > mostAliased:
-		return nil, fmt.Errorf("writes out more than %d values with its aliases", mostAliased)
+	case cost.Aliased > maxAliased:
+		return nil, fmt.Errorf("writes out more than %d values with its aliases", maxAliased)
 	}
 	var docs []any
 	for _, n := range nodes {

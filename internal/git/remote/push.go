@@ -112,7 +112,7 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	}
 	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic, precondition: precondition}
 	for attempt := 0; ; attempt++ {
-		last := attempt == mostPushes-1
+		last := attempt == maxPushes-1
 		got, err := r.propose(ctx, p)
 		if err == nil && got == nil {
 			return nil
@@ -130,8 +130,8 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	}
 }
 
-// mostPushes is the number of times that a push is sent if its answer is lost.
-const mostPushes = 2
+// maxPushes is the number of times that a push is sent if its answer is lost.
+const maxPushes = 2
 
 // lostDetail describes a push without a result that left the refs as they were.
 func lostDetail(err error) string {

@@ -49,8 +49,8 @@ const (
 	complete = "complete/"
 )
 
-// mostMarks is the largest number of marks of a kind, because all of them are sent to servers.
-const mostMarks = 64
+// maxMarks is the largest number of marks of a kind, because all of them are sent to servers.
+const maxMarks = 64
 
 // openStore opens the store of a repository in a folder, "" for a temporary one.
 func openStore(folder, url string, whole bool) (s *store, err error) {
@@ -320,7 +320,7 @@ func (s *store) mark(folder string, ids []git.Hash) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names[min(len(names), mostMarks):] {
+	for _, name := range names[min(len(names), maxMarks):] {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -59,8 +59,8 @@ const (
 	inventoryWorkloads = 10
 )
 
-// mostBuilt is the largest number of rows that are built. More rows are only read.
-const mostBuilt = 100_000
+// maxBuilt is the largest number of rows that are built. More rows are only read.
+const maxBuilt = 100_000
 
 // measureInventories measures platforms of so many rows, and with values ten times fewer.
 func measureInventories(k *kalypso, o options, work string) (out []*inventory, err error) {
@@ -89,7 +89,7 @@ func (i *inventory) measure(k *kalypso, j job, runs int) (err error) {
 	if _, err := output(read()); err != nil {
 		return err
 	}
-	if i.Read, err = best(runs, func() (*exec.Cmd, error) { return read(), nil }); err != nil || i.Rows > mostBuilt {
+	if i.Read, err = best(runs, func() (*exec.Cmd, error) { return read(), nil }); err != nil || i.Rows > maxBuilt {
 		return err
 	}
 	bare, cache := filepath.Join(j.Dir, "bare.git"), filepath.Join(j.Dir, "cache")

@@ -224,10 +224,10 @@ func (p *Places) forbids(path string) (why, hint string) {
 // tooLarge returns the reason why a file of a size must not be embedded, and a hint. why is ""
 // if it may be embedded.
 func tooLarge(size int64) (why, hint string) {
-	if size <= source.MostEmbedded {
+	if size <= source.MaxEmbedded {
 		return "", ""
 	}
-	return fmt.Sprintf("it has more than %d MiB", source.MostEmbedded>>20), "embed what the platform needs of it"
+	return fmt.Sprintf("it has more than %d MiB", source.MaxEmbedded>>20), "embed what the platform needs of it"
 }
 
 // kindOf returns the name of the kind of an irregular file.

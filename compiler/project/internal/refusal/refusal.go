@@ -25,9 +25,9 @@ func New(code diag.Code, hint, format string, args ...any) *Error {
 
 func (e *Error) Error() string { return e.Message }
 
-// mostMessage is the largest number of bytes of a message that is kept. The two ends of a
+// maxMessage is the largest number of bytes of a message that is kept. The two ends of a
 // message matter most: its start shows the place, and its end shows the problem.
-const mostMessage = 1200
+const maxMessage = 1200
 
 func oneLine(s string) string {
 	var lines []string
@@ -39,8 +39,8 @@ func oneLine(s string) string {
 	s = strings.ToValidUTF8(strings.Join(lines, "; "), "�")
 	s = strings.ReplaceAll(s, ":; ", ": ")
 	s = strings.TrimRight(s, ".; ")
-	if len(s) > mostMessage {
-		s = strings.ToValidUTF8(s[:mostMessage/2], "") + " … " + strings.ToValidUTF8(s[len(s)-mostMessage/2:], "")
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage/2], "") + " … " + strings.ToValidUTF8(s[len(s)-maxMessage/2:], "")
 	}
 	return s
 }
