@@ -68,10 +68,11 @@ type Assignment struct {
 	Decrypts bool
 	// Projection is the result of rendering the manifests. It is nil unless Render is set, or the
 	// backend Looks into manifests of that kind.
-	Projection       *model.Projection
-	ConfigFormat     model.ConfigFormat
-	Values           model.Value  // a struct: the platform config, without secrets
-	Removed          model.Value  // for charts: a struct of nulls for the values that configs remove, or null
+	Projection   *model.Projection
+	ConfigFormat model.ConfigFormat
+	Values       model.Value // a struct: the platform config, without secrets
+	// for charts: a struct of nulls for the values that configs remove, or null
+	Removed          model.Value
 	Digest           model.Digest // of the composed values; "" if it is not known
 	Secrets          []Secret     // sorted by path
 	NamespaceService Spec
@@ -132,7 +133,8 @@ const AssignmentsFile = "assignments.yaml"
 // of Argo CD. The name has at most 63 characters, because both reconcilers use it as the value of a
 // label.
 func AssignmentName(environment, clusterType, deploymentTarget string) string {
-	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment", model.MaxLabel)
+	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-assignment",
+		model.MaxLabel)
 }
 
 // File is a file to write. Its path is relative, with slashes. Executable is the
@@ -251,7 +253,8 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 	d := diag.New(diag.UnsupportedManifests,
 		fmt.Sprintf("the reconciler %s cannot deliver manifests of kind %s%s: %s", a.Reconciler.Ref.Name,
 			kind, way, why)).
-		On("manifests."+string(kind)).At(a.Ref.At("manifests."+string(kind)), "").At(a.Reconciler.Ref, "").For(a.ID())
+		On("manifests."+string(kind)).At(a.Ref.At("manifests."+string(kind)), "").At(a.Reconciler.Ref,
+		"").For(a.ID())
 	other := s.Rendered
 	if a.Render {
 		other = s.Referenced

@@ -53,7 +53,8 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 	} else if err != nil {
 		return none, errs, nil
 	}
-	i := slices.IndexFunc(e.Model.ClusterTypes, func(c model.ClusterType) bool { return c.Name == clusterType })
+	i := slices.IndexFunc(e.Model.ClusterTypes,
+		func(c model.ClusterType) bool { return c.Name == clusterType })
 	if i < 0 {
 		if len(errs) > 0 {
 			return none, errs, nil
@@ -62,7 +63,8 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 		for _, c := range e.Model.ClusterTypes {
 			names = append(names, c.TypeName())
 		}
-		if slices.ContainsFunc(e.Model.Clusters, func(c model.Cluster) bool { return c.Name == clusterType }) {
+		if slices.ContainsFunc(e.Model.Clusters,
+			func(c model.Cluster) bool { return c.Name == clusterType }) {
 			return none, nil, fmt.Errorf("%s is a cluster of %s, and not a cluster type: kalypso "+
 				"bootstrap cluster %[2]s/%[1]s", clusterType, e.Name)
 		}
@@ -89,7 +91,8 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 			}
 			objects, ds := e.Bootstrap(ct, cluster, content.Folders)
 			groups, namespace := e.Observed(ct)
-			return Bootstrapping{streamOf(objects, bounds), groups, namespace}, diag.Sort(append(errs, ds...)), nil
+			return Bootstrapping{streamOf(objects, bounds), groups, namespace},
+				diag.Sort(append(errs, ds...)), nil
 		}
 	}
 	return none, errs, nil
@@ -97,17 +100,22 @@ func Bootstrap(ctx context.Context, r Request, clusterType, cluster string,
 
 // streamOf joins YAML streams, and skips empty ones.
 func streamOf(parts ...[]byte) []byte {
-	return bytes.Join(slices.DeleteFunc(parts, func(p []byte) bool { return len(p) == 0 }), []byte("---\n"))
+	return bytes.Join(slices.DeleteFunc(parts, func(p []byte) bool { return len(p) == 0 }),
+		[]byte("---\n"))
 }
 
 // concerns reports whether an error counts for a cluster type. An error of assignments counts
 // only for their own cluster types, which keep their folders. An error of another type does not
 // count.
 func concerns(d diag.Diagnostic, environment, clusterType string) bool {
-	of := func(assignment string) bool { return strings.HasPrefix(assignment, environment+"/"+clusterType+"/") }
+	of := func(assignment string) bool {
+		return strings.HasPrefix(assignment,
+			environment+"/"+clusterType+"/")
+	}
 	if len(d.Assignments) == 0 {
 		self := model.Ref{Collection: "clusterTypes", Name: clusterType}.String()
-		return !strings.HasPrefix(d.Path, "clusterTypes.") || d.Path == self || strings.HasPrefix(d.Path, self+".")
+		return !strings.HasPrefix(d.Path, "clusterTypes.") || d.Path == self ||
+			strings.HasPrefix(d.Path, self+".")
 	}
 	return slices.ContainsFunc(d.Assignments, of)
 }
@@ -120,7 +128,8 @@ func followed(m *model.Environment, clusterType, cluster string) (string, error)
 	for i := range m.Clusters {
 		switch c := &m.Clusters[i]; {
 		case c.Name == cluster && clusterType != "" && c.ClusterType != clusterType:
-			return "", fmt.Errorf("cluster %s is of type %s, and not of %s", cluster, c.ClusterType, clusterType)
+			return "", fmt.Errorf("cluster %s is of type %s, and not of %s", cluster, c.ClusterType,
+				clusterType)
 		case c.Name == cluster:
 			return c.Folder, nil
 		case clusterType == "" || c.ClusterType == clusterType:

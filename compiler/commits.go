@@ -54,8 +54,10 @@ func checkOutBase(ctx context.Context, r Request) (*checkout, error) {
 // base. base is nil for a working folder. checkOut uses a separate folder, but returns base if no
 // environment has files in a branch. With a revision, it also sets the sources of the
 // environments. These have the commit of base, even if the revision has moved since.
-func checkOut(ctx context.Context, r Request, declarations []model.Declaration, base *checkout) (*checkout, error) {
-	elsewhere := slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Promotion.Source != nil })
+func checkOut(ctx context.Context, r Request, declarations []model.Declaration,
+	base *checkout) (*checkout, error) {
+	elsewhere := slices.ContainsFunc(declarations,
+		func(s model.Declaration) bool { return s.Promotion.Source != nil })
 	if r.Revision == "" && (!elsewhere || r.Source != nil) {
 		return base, nil
 	}
@@ -63,7 +65,8 @@ func checkOut(ctx context.Context, r Request, declarations []model.Declaration, 
 	if err != nil {
 		return nil, err
 	}
-	out, err := checkOutOwn(ctx, r, source.Assembly{Repository: repo, Path: rel, Folder: root}, declarations, base)
+	out, err := checkOutOwn(ctx, r, source.Assembly{Repository: repo, Path: rel, Folder: root},
+		declarations, base)
 	return out, errors.Join(err, repo.Close())
 }
 
@@ -119,7 +122,8 @@ func inNoRepository(root string, declarations []model.Declaration) error {
 
 // ownFiles returns the locations of environments' own files in branches, by environment. Other
 // environments are absent.
-func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[string]source.Own, error) {
+func ownFiles(repo *git.Repository, declarations []model.Declaration) (map[string]source.Own,
+	error) {
 	own := map[string]source.Own{}
 	for _, s := range declarations {
 		if from := s.Promotion.Source; from != nil {

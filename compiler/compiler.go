@@ -300,7 +300,8 @@ func (b *Build) planEnvironments(ctx context.Context, r Request, ds []diag.Diagn
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(r.Except, name) })
+	names = slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return slices.Contains(r.Except, name) })
 	of := &engine.Request{
 		Platform: b.Platform, Declarations: b.Declarations, Backends: allBackends, Library: b.library,
 		Registry: registry{b.library}, Meter: b.meter, Workers: r.Workers, Supervisor: r.Supervisor,
@@ -369,7 +370,8 @@ func (b *Build) Join(other *Build) {
 	b.Diagnostics = diag.Sort(append(b.Diagnostics, other.Diagnostics...))
 	b.Environments = append(b.Environments, other.Environments...)
 	other.Environments = nil // b closes them
-	slices.SortFunc(b.Environments, func(x, y *engine.Environment) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(b.Environments,
+		func(x, y *engine.Environment) int { return strings.Compare(x.Name, y.Name) })
 }
 
 // each calls f for the number of each element, concurrently. It returns the first error.
@@ -412,5 +414,6 @@ func (b *Build) environments(asked []string) ([]string, error) {
 // losesSome reports whether parts of environments may be missing, because they may be in a folder
 // of an undeclared environment.
 func losesSome(ds []diag.Diagnostic) bool {
-	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Code == diag.UndeclaredEnvironment })
+	return slices.ContainsFunc(ds,
+		func(d diag.Diagnostic) bool { return d.Code == diag.UndeclaredEnvironment })
 }

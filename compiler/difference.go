@@ -55,7 +55,8 @@ func (d *Difference) Diagnostics() []diag.Diagnostic {
 	}
 	var out []diag.Diagnostic
 	for _, a := range d.After.Diagnostics {
-		if a.Severity == diag.Error || a.Code == diag.NoEnvironments || !before[finding{a.Code, a.Path, a.Message}] {
+		if a.Severity == diag.Error || a.Code == diag.NoEnvironments ||
+			!before[finding{a.Code, a.Path, a.Message}] {
 			out = append(out, a)
 		}
 	}
@@ -73,7 +74,8 @@ type Side struct {
 // and says whether removals are allowed. Compare ignores its Previous. The second side is built
 // on top of the first one. If against names a folder or a branch of a repository, the second side
 // is built on top of the records there instead.
-func Compare(ctx context.Context, r Request, before, after Side, against Output) (d *Difference, err error) {
+func Compare(ctx context.Context, r Request, before, after Side, against Output) (d *Difference,
+	err error) {
 	r.Previous, r.preview = nil, true
 	sides := [2]*side{{Side: before}, {Side: after}}
 	for _, s := range sides {
@@ -112,7 +114,8 @@ func Compare(ctx context.Context, r Request, before, after Side, against Output)
 	}
 	d = &Difference{Before: sides[0].build, After: sides[1].build}
 	leftOut := narrow(sides[0], sides[1])
-	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders, sides[1].build.asksPolicies()); err != nil {
+	if d.Report, err = compare.Compare(sides[0].folders, sides[1].folders,
+		sides[1].build.asksPolicies()); err != nil {
 		return nil, err
 	}
 	d.Report.LeftOut = leftOut
@@ -195,7 +198,8 @@ func (s *side) open(ctx context.Context) (err error) {
 		for _, dir := range source.Outside(s.request.Dir) {
 			if rel, err := filepath.Rel(s.request.Dir, dir); err != nil || !filepath.IsLocal(rel) {
 				return fmt.Errorf("revision %s of the platform replaces a module by a folder outside of it "+
-					"(cue.mod/local-module.cue), of which the revision has nothing: compare folders of outputs instead", s.Revision)
+					"(cue.mod/local-module.cue), of which the revision has nothing: compare folders of outputs "+
+					"instead", s.Revision)
 			}
 		}
 	}
@@ -267,7 +271,8 @@ func (s *side) environments() []*engine.Environment {
 // clustersOf returns a function for an environment. The function returns the record of a cluster
 // type with the clusters that pull its folder. clustersOf returns nil if the side does not have
 // the environment.
-func (s *side) clustersOf(environment string) func(clusterType string) (*tree.ClusterTypeRecord, error) {
+func (s *side) clustersOf(environment string) func(clusterType string) (*tree.ClusterTypeRecord,
+	error) {
 	if r := s.records[environment]; r != nil {
 		return r.ClusterType
 	}
@@ -276,7 +281,10 @@ func (s *side) clustersOf(environment string) func(clusterType string) (*tree.Cl
 	}
 	for _, e := range s.build.Environments {
 		if e.Name == environment {
-			return func(clusterType string) (*tree.ClusterTypeRecord, error) { return e.Clusters(clusterType), nil }
+			return func(clusterType string) (*tree.ClusterTypeRecord,
+				error) {
+				return e.Clusters(clusterType), nil
+			}
 		}
 	}
 	return nil
@@ -336,7 +344,8 @@ func leaveOutEqual(ctx context.Context, before, after *Build) error {
 		return err
 	}
 	for n, e := range after.Environments {
-		i := slices.IndexFunc(before.Environments, func(b *engine.Environment) bool { return b.Name == e.Name })
+		i := slices.IndexFunc(before.Environments,
+			func(b *engine.Environment) bool { return b.Name == e.Name })
 		if i < 0 || e.Model == nil || before.Environments[i].Model == nil {
 			continue
 		}

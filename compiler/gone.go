@@ -13,12 +13,14 @@ import (
 // warnOfGone warns of folders in an output that belong to environments that the platform no
 // longer has. It does so only for a build of all environments. record returns the record of a
 // folder, or nil if it has no record, and the record's location for the message.
-func (b *Build) warnOfGone(r Request, o Output, folders []string, record func(folder string) (*tree.Record, string)) {
+func (b *Build) warnOfGone(r Request, o Output, folders []string,
+	record func(folder string) (*tree.Record, string)) {
 	if o.Flat || len(r.Environments) > 0 || b.Declarations == nil {
 		return
 	}
 	for _, folder := range folders {
-		if slices.ContainsFunc(b.Declarations, func(s model.Declaration) bool { return s.Name == folder }) {
+		if slices.ContainsFunc(b.Declarations,
+			func(s model.Declaration) bool { return s.Name == folder }) {
 			continue
 		}
 		of, at := record(folder)

@@ -97,11 +97,13 @@ func (l *listing) all(ctx context.Context) error {
 		if !has && l.e.HasEntries(folder) && !unmade[tree.ShardName(name)] {
 			continue
 		}
-		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: none, Files: nothing}
+		f := compare.Folder{Environment: l.e.Name, Cluster: name, Follows: folder, Tree: none,
+			Files: nothing}
 		if has {
 			e := &of.in.Entries[of.number]
 			if !e.Kept {
-				f.Tree, f.Files = e.Files.Tree, func() ([]backends.File, error) { return of.in.One(ctx, of.number) }
+				f.Tree, f.Files = e.Files.Tree,
+					func() ([]backends.File, error) { return of.in.One(ctx, of.number) }
 			} else if before, known := l.kept()[f.ID()+clusterMark(&f)]; known {
 				f = before
 			}
@@ -129,8 +131,9 @@ func (l *listing) names() []string {
 // clusterType adds the folders of a cluster type, or of a class of one.
 func (l *listing) clusterType(ctx context.Context, name string, content *tree.Content) {
 	own := compare.Folder{
-		Environment: l.e.Name, ClusterType: name, Tree: tree.OfFiles(content.Files), Backend: l.e.BackendOf(name),
-		Files: func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
+		Environment: l.e.Name, ClusterType: name, Tree: tree.OfFiles(content.Files),
+		Backend: l.e.BackendOf(name),
+		Files:   func() ([]backends.File, error) { return content.One(ctx, tree.Root) },
 	}
 	if content.Kept != "" {
 		if before, has := l.kept()[own.ID()]; has {
@@ -143,7 +146,8 @@ func (l *listing) clusterType(ctx context.Context, name string, content *tree.Co
 		folder := compare.Folder{
 			Environment: l.e.Name, ClusterType: name, Assignment: f.Info.DeploymentTarget,
 			Backend: f.Info.Backend, Info: &f.Info,
-			Tree: tree.OfFiles(f.Files), Files: func() ([]backends.File, error) { return content.One(ctx, i) },
+			Tree:  tree.OfFiles(f.Files),
+			Files: func() ([]backends.File, error) { return content.One(ctx, i) },
 		}
 		if f.Kept != nil {
 			if before, has := l.kept()[folder.ID()]; has {

@@ -29,7 +29,8 @@ func (b *Build) Uses() []dependency.Use {
 			out = append(out, dependency.Use{Source: moduleSource(d), By: []string{by}, At: at})
 		}
 	}
-	modules(dependencies(b.Platform.Files()), []model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
+	modules(dependencies(b.Platform.Files()),
+		[]model.Position{{File: cuemodule.File, Line: 1, Column: 1}}, cuemodule.File)
 	for _, e := range b.Environments {
 		if e.Model == nil {
 			continue
@@ -37,7 +38,8 @@ func (b *Build) Uses() []dependency.Use {
 		for i := range e.Model.Registrations {
 			r := &e.Model.Registrations[i]
 			at := e.Model.Positions.Of(model.Ref{Collection: "registrations", Name: r.Name, Path: "git"})
-			add(model.Manifests{Git: &r.Git}, dependency.Use{By: []string{"registration " + r.Name}, At: at}, r)
+			add(model.Manifests{Git: &r.Git}, dependency.Use{By: []string{"registration " + r.Name}, At: at},
+				r)
 			if tree := (registry{b.library}).tree(r); tree != nil {
 				modules(dependenciesOf(r, tree), at, "registration "+r.Name)
 			}
@@ -58,7 +60,8 @@ func (b *Build) Uses() []dependency.Use {
 		}
 		for i := range e.Schedule.Assignments {
 			if a := &e.Schedule.Assignments[i]; e.NeedsContent(i) {
-				add(a.Manifests, useOf(e, a.Workload, a.Target, a.Manifests), broughtBy(e.Model, a.Workload, a.Target, a.Manifests))
+				add(a.Manifests, useOf(e, a.Workload, a.Target, a.Manifests),
+					broughtBy(e.Model, a.Workload, a.Target, a.Manifests))
 			}
 		}
 	}
@@ -66,7 +69,8 @@ func (b *Build) Uses() []dependency.Use {
 }
 
 // useOf returns the users of a deployment target's manifests, and the positions of the manifests.
-func useOf(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget, m model.Manifests) dependency.Use {
+func useOf(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget,
+	m model.Manifests) dependency.Use {
 	at := e.Model.Positions.Of(w.TargetRef(t.Name).At("manifests." + string(m.Kind())))
 	return dependency.Use{By: []string{t.FullName}, Also: []string{w.Name}, At: at}
 }
@@ -120,7 +124,8 @@ const maxRounds = 4
 // If the lock file has errors, Lock returns only the diagnostics about it, and does not fetch or
 // write anything, because it could lose pins. Only one process at a time can lock a platform; the
 // others wait.
-func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(dependency.Use) bool) (*Locked, error) {
+func Lock(ctx context.Context, r Request, f dependency.Fetcher,
+	renew func(dependency.Use) bool) (*Locked, error) {
 	root, err := source.Root(r.Dir)
 	if err != nil {
 		return nil, err
@@ -176,7 +181,8 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher, renew func(depen
 
 // withRemoved adds the sources that an earlier round removed, because later rounds do not know
 // them.
-func withRemoved(sources []dependency.Result, first map[dependency.Source]dependency.Result) []dependency.Result {
+func withRemoved(sources []dependency.Result,
+	first map[dependency.Source]dependency.Result) []dependency.Result {
 	there := map[dependency.Source]bool{}
 	for _, s := range sources {
 		there[s.Source] = true

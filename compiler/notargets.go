@@ -40,8 +40,10 @@ func (b *Build) warnOfNoTargets() {
 			continue
 		}
 		ds := []diag.Diagnostic{diag.New(diag.NoTargets,
-			fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere", name)).
-			At(ref, "").On(ref.String()).Hinting(`give it one: deploymentTargets: NAME: {environment: "…", manifests: …}`)}
+			fmt.Sprintf("workload %s has no deployment target in any environment, so it is deployed nowhere",
+				name)).
+			At(ref, "").On(ref.String()).Hinting(
+			`give it one: deploymentTargets: NAME: {environment: "…", manifests: …}`)}
 		diag.Resolve(ds, e.Model.Positions)
 		b.Diagnostics = append(b.Diagnostics, ds...)
 	}

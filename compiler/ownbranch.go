@@ -38,7 +38,8 @@ func (b *Build) checkOwnBranch(dir string) {
 		}
 		what := ""
 		for _, of := range b.Declarations {
-			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch && source.Overlap(from.Path, g.Path) {
+			if from := of.Promotion.Source; from != nil && from.Branch == g.Branch &&
+				source.Overlap(from.Path, g.Path) {
 				what = "the own files of environment " + of.Name
 			}
 		}
@@ -55,7 +56,8 @@ func (b *Build) checkOwnBranch(dir string) {
 		if e := b.environment(s.Name); e != nil && e.Model != nil {
 			e.Displace()
 		}
-		for _, p := range b.positions(model.Ref{Collection: "environments", Name: s.Name, Path: "gitops"}) {
+		for _, p := range b.positions(
+			model.Ref{Collection: "environments", Name: s.Name, Path: "gitops"}) {
 			d = d.In(p, "")
 		}
 		b.Diagnostics = append(b.Diagnostics, d)
@@ -69,7 +71,8 @@ func sameRepository(url string) string {
 
 // hasPlatform reports whether a branch has a platform in a folder.
 func hasPlatform(repo *git.Repository, branch, folder string) bool {
-	if at, err := repo.CheckedOut("refs/heads/" + branch); err == nil && at != "" && at == repo.WorkTree() {
+	if at, err := repo.CheckedOut("refs/heads/" + branch); err == nil && at != "" &&
+		at == repo.WorkTree() {
 		return true
 	}
 	for _, ref := range []string{"refs/heads/" + branch, "refs/remotes/origin/" + branch} {
@@ -81,7 +84,8 @@ func hasPlatform(repo *git.Repository, branch, folder string) bool {
 		if err != nil {
 			continue
 		}
-		if _, found, err := repo.Find(root, path.Join(folder, source.PlatformMarker.Files[0])); err == nil && found {
+		if _, found, err := repo.Find(root,
+			path.Join(folder, source.PlatformMarker.Files[0])); err == nil && found {
 			return true
 		}
 	}

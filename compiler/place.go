@@ -66,7 +66,8 @@ func (b *Build) checkPlaces() {
 			places[p] = append(places[p], s.Name)
 		}
 	}
-	sorted := slices.SortedFunc(maps.Keys(places), func(a, b place) int { return strings.Compare(a.String(), b.String()) })
+	sorted := slices.SortedFunc(maps.Keys(places),
+		func(a, b place) int { return strings.Compare(a.String(), b.String()) })
 	for _, p := range sorted {
 		names := places[p]
 		if last := len(names) - 1; last > 0 {
@@ -84,7 +85,8 @@ func (b *Build) checkPlaces() {
 
 // displace reports environments whose trees conflict, and keeps their output as it is.
 func (b *Build) displace(message string, names []string) {
-	d := diag.New(diag.SharedPlace, message).Hinting("give each a branch or tag of its own, or in git a path of its own")
+	d := diag.New(diag.SharedPlace,
+		message).Hinting("give each a branch or tag of its own, or in git a path of its own")
 	for _, name := range names {
 		if e := b.environment(name); e != nil && e.Model != nil {
 			e.Displace()
@@ -114,7 +116,8 @@ func (b *Build) warnOfMoves(previous map[string]*tree.Record) {
 			continue // an older version wrote the record, or the environment had no gitops
 		}
 		is, old := origin.TreeOf(now), origin.TreeOf(at)
-		if !is.Has(at.Repo) || at.OCI != now.OCI || is.Branch != old.Branch || at.Tag != now.Tag || is.Path != old.Path {
+		if !is.Has(at.Repo) || at.OCI != now.OCI || is.Branch != old.Branch || at.Tag != now.Tag ||
+			is.Path != old.Path {
 			b.Diagnostics = append(b.Diagnostics, b.moved(e, at, was))
 		}
 	}
@@ -137,14 +140,16 @@ func (b *Build) moved(e *engine.Environment, at *model.GitOps, was *tree.Record)
 	default:
 		field, before, after = "path", origin.TreeOf(at).Folder(), origin.TreeOf(now).Folder()
 	}
-	message := fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s", e.Name, after, before)
+	message := fmt.Sprintf("the tree of environment %s is kept in %s, and was in %s", e.Name, after,
+		before)
 	pull, names := b.pullers(e, was)
 	if pull != "" {
 		message += ": " + pull + " from there, and get nothing that is built from now on"
 	}
 	d := diag.New(diag.TreeMoved, message).On("environments." + e.Name + ".gitops." + field)
 	d.Environment = e.Name
-	for _, p := range b.positions(model.Ref{Collection: "environments", Name: e.Name, Path: "gitops." + field}) {
+	for _, p := range b.positions(
+		model.Ref{Collection: "environments", Name: e.Name, Path: "gitops." + field}) {
 		d = d.In(p, "")
 	}
 	old := "what is left in " + before
@@ -230,8 +235,11 @@ func (o Output) destination(environment string, g *model.GitOps) (destination, *
 	case g == nil && named.branch != "":
 		return named, nil
 	case g == nil:
-		return refuse(diag.New(diag.NeedsGitOps, "nothing says which branch holds the tree of environment "+environment).
-			Hinting(fmt.Sprintf(`say where it is kept: environments: %s: gitops: {repo: "...", branch: "..."}, or name a branch with --branch`, model.Label(environment))),
+		return refuse(
+			diag.New(diag.NeedsGitOps,
+				"nothing says which branch holds the tree of environment "+environment).
+				Hinting(fmt.Sprintf(
+					`say where it is kept: environments: %s: gitops: {repo: "...", branch: "..."}, or name a branch with --branch`, model.Label(environment))),
 			model.Ref{Collection: "environments", Name: environment})
 	case g.OCI != "":
 		return refuse(diag.New(diag.Misplaced,

@@ -13,7 +13,8 @@ import (
 // registry has the pinned content of registrations.
 type registry struct{ *dependency.Library }
 
-func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
+func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.Pinned,
+	[]diag.Diagnostic) {
 	entry, ds := r.Pinned(sourceOf(of))
 	if len(ds) > 0 {
 		return nil, ds
@@ -32,7 +33,8 @@ func (r registry) Content(ctx context.Context, of *model.Registration) (*registr
 		ds, err := installModules(ctx, modules, r.Library)
 		return tree, ds, err
 	}
-	return &registration.Pinned{Revision: entry.Revision, Content: model.Digest(entry.Content), Files: files}, nil
+	return &registration.Pinned{Revision: entry.Revision, Content: model.Digest(entry.Content),
+		Files: files}, nil
 }
 
 // tree returns the files that a registration is pinned to. It returns nil if there are no such

@@ -64,12 +64,14 @@ func Members(ctx context.Context, r Request) (map[string]string, error) {
 	if err = errors.Join(err, b.Close()); err != nil || pkg.Model == nil || pkg.Model.Incomplete {
 		return nil, err
 	}
-	of, _ := schedule.Rings(name, r.Rings, pkg.Model.ClusterTypes, expr.New(expr.In(r.Workers)).Satisfies)
+	of, _ := schedule.Rings(name, r.Rings, pkg.Model.ClusterTypes,
+		expr.New(expr.In(r.Workers)).Satisfies)
 	return of, nil
 }
 
 // evaluate evaluates the package of an environment.
-func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate.Package, []diag.Diagnostic, error) {
+func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate.Package,
+	[]diag.Diagnostic, error) {
 	return evaluate.Environment(ctx, b.Platform, name, b.Declarations,
 		evaluate.Options{Cache: b.meter.Packages(), Registry: registry{b.library}, Workers: r.Workers,
 			Supervisor: r.Supervisor})

@@ -73,5 +73,6 @@ func describe() string {
 			return fmt.Sprintf("%s\n%s %d %d", id, binary, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano()) // the binary is not known, so nothing is reused
+	// the binary is not known, so nothing is reused
+	return fmt.Sprintf("%s\n%d", id, time.Now().UnixNano())
 }

@@ -114,7 +114,8 @@ type output interface {
 }
 
 // writeTo compiles environments and writes them to an output.
-func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w *Written, err error) {
+func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w *Written,
+	err error) {
 	defer func() { err = errors.Join(err, out.close()) }()
 	if b, err = plan(ctx, r); err != nil {
 		return nil, nil, err
@@ -187,7 +188,8 @@ type dirOutput struct {
 
 // previous opens the folders one after the other, in the order of their names. Two builds with
 // different orders would wait for each other forever.
-func (o *dirOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
+func (o *dirOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic,
+	error) {
 	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
 	for _, e := range b.Environments {
 		if e.Model == nil {
@@ -214,7 +216,8 @@ func (o *dirOutput) record(folder string) (*tree.Record, string) {
 	return tree.ReadRecord(dir), filepath.ToSlash(dir) + "/" + tree.RecordPath
 }
 
-func (o *dirOutput) write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error {
+func (o *dirOutput) write(ctx context.Context, b *Build, environments []*engine.Environment,
+	w *Written) error {
 	for _, e := range environments {
 		dir := o.dirs[e.Name]
 		c, ds, err := dir.Write(ctx, e.Tree, o.options(b, e))
@@ -290,7 +293,8 @@ func (o *gitOutput) open(name string) error {
 
 // previous finds the destination of each tree. It keeps environments without a destination as
 // they are.
-func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic, error) {
+func (o *gitOutput) previous(b *Build) (map[string]*tree.Record, map[string][]diag.Diagnostic,
+	error) {
 	records, problems := map[string]*tree.Record{}, map[string][]diag.Diagnostic{}
 	for _, e := range b.Environments {
 		if e.Model == nil {
@@ -353,7 +357,8 @@ func (o *gitOutput) record(folder string) (*tree.Record, string) {
 	return record, o.Branch + ":" + folder + "/" + tree.RecordPath
 }
 
-func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error {
+func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.Environment,
+	w *Written) error {
 	for _, name := range slices.Sorted(maps.Keys(o.branches)) {
 		if err := o.commit(ctx, b, environments, w, name); err != nil {
 			return err
@@ -369,7 +374,8 @@ func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine
 	var names []string
 	for _, e := range environments {
 		if to, known := o.places[e.Name]; known && to.branch == name {
-			placements = append(placements, tree.Placement{Folder: to.folder, Tree: e.Tree, Options: o.options(b, e)})
+			placements = append(placements,
+				tree.Placement{Folder: to.folder, Tree: e.Tree, Options: o.options(b, e)})
 			names = append(names, e.Name)
 		}
 	}
@@ -378,7 +384,8 @@ func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine
 	}
 	write := o.branches[name].WriteTree
 	if !o.TreeOnly {
-		write = func(ctx context.Context, placements []tree.Placement) (*tree.CommitResult, []diag.Diagnostic, error) {
+		write = func(ctx context.Context, placements []tree.Placement) (*tree.CommitResult,
+			[]diag.Diagnostic, error) {
 			return o.branches[name].Commit(ctx, placements, tree.CommitInfo{Message: message(b, names)})
 		}
 	}

@@ -99,7 +99,8 @@ var ErrBusy = errors.New("there are too many reports at once")
 
 // Open reads the state from the store. The caller must also call Run.
 func Open(ctx context.Context, o Options) (*Hub, error) {
-	h := &Hub{options: o, queue: make(chan *request, maxInQueue), done: make(chan struct{}), changed: make(chan struct{})}
+	h := &Hub{options: o, queue: make(chan *request, maxInQueue), done: make(chan struct{}),
+		changed: make(chan struct{})}
 	h.version = rand.Uint64() // a client may have seen the versions of another process
 	return h, h.load(ctx)
 }
@@ -113,7 +114,8 @@ func (h *Hub) load(ctx context.Context) error {
 		return err
 	}
 	fleet.Restored()
-	h.number, h.broken, h.judged, h.unsaved, h.saving = number, false, false, map[string]bool{}, map[string]bool{}
+	h.number, h.broken, h.judged, h.unsaved, h.saving = number, false, false, map[string]bool{},
+		map[string]bool{}
 	h.fleet.Store(fleet)
 	h.Changed()
 	return nil
@@ -196,7 +198,8 @@ func (h *Hub) Report(ctx context.Context, r *state.Report) (state.Outcome, error
 
 // Do calls f between two batches of reports. f may write to the store. It may change the wanted
 // state of the fleet, and Do writes that change as well.
-func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, tx *store.Tx) (*state.Changes, error)) error {
+func (h *Hub) Do(ctx context.Context,
+	f func(ctx context.Context, tx *store.Tx) (*state.Changes, error)) error {
 	return h.ask(ctx, &request{do: f})
 }
 
@@ -288,7 +291,8 @@ func (h *Hub) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*h.patience())
 	defer cancel()
-	if number, err = h.options.Store.Load(ctx, h.number, &loader{h.fleet.Load(), h.options.Now()}); err != nil {
+	if number, err = h.options.Store.Load(ctx, h.number,
+		&loader{h.fleet.Load(), h.options.Now()}); err != nil {
 		h.broken = true
 		return
 	}

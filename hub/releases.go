@@ -48,7 +48,8 @@ func (h *Hub) early(ctx context.Context, tx *store.Tx, changes *state.Changes) e
 		}
 		changes.Append(more)
 		changes.AddContact(r.Cluster)
-		return !slices.ContainsFunc(r.Items, func(it state.Item) bool { // another branch must still be read
+		// another branch must still be read
+		return !slices.ContainsFunc(r.Items, func(it state.Item) bool {
 			environment, _, named := strings.Cut(it.Assignment, "/")
 			return named && !read[environment]
 		})

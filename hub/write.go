@@ -195,7 +195,8 @@ func (w *writing) requests(ctx context.Context, requests []*request) error {
 			changes.Append(more)
 			continue
 		}
-		if err := w.changes(ctx, changes); err != nil { // before q.do changes the fleet that they are about
+		// before q.do changes the fleet that they are about
+		if err := w.changes(ctx, changes); err != nil {
 			return err
 		}
 		more, err := q.do(ctx, w.tx)

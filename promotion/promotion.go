@@ -155,7 +155,8 @@ func (s *Session) Status(ctx context.Context, most int) (*plan.Status, error) {
 // stage that fails does not block the others. The error joins the errors of all stages. With a
 // saved plan, Apply only takes the steps of the plan. If anything has changed since the plan was
 // made, it does nothing and returns plan.ErrMoved.
-func (s *Session) Apply(ctx context.Context, intent Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
+func (s *Session) Apply(ctx context.Context, intent Intent, saved *plan.Plan) ([]*plan.StageStatus,
+	error) {
 	return s.applier.Apply(ctx, intent, saved)
 }
 
@@ -190,7 +191,8 @@ func (s *Session) Vet(ctx context.Context) (ds []diag.Diagnostic, leftOut []stri
 }
 
 // Rollback brings the requested stages back to an earlier base commit, and holds them there.
-func (s *Session) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decision) ([]*plan.StageStatus, error) {
+func (s *Session) Rollback(ctx context.Context, to plan.RollbackTo,
+	d plan.Decision) ([]*plan.StageStatus, error) {
 	return s.applier.Rollback(ctx, to, d)
 }
 

@@ -29,7 +29,8 @@ const maxDetails = 4000
 // network. It can be read without scripts, unless it is so large that the pages of
 // workloads, clusters and assignments are packed.
 func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error {
-	f := &file{ctx: ctx, source: s, has: map[string]bool{}, pageOf: map[string]string{}, equal: map[string]int{}}
+	f := &file{ctx: ctx, source: s, has: map[string]bool{}, pageOf: map[string]string{},
+		equal: map[string]int{}}
 	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
 	about, err := s.About(ctx)
 	if err != nil {
@@ -99,7 +100,8 @@ func (f *file) collect(about *About, full bool) error {
 		if e.Unreadable {
 			continue
 		}
-		f.first = append(f.first, path("environments", e.Name), path("policies", e.Name), path("configs", e.Name))
+		f.first = append(f.first, path("environments", e.Name), path("policies", e.Name),
+			path("configs", e.Name))
 		if i > 0 && !fleet.Environments[i-1].Unreadable {
 			f.first = append(f.first, path("compare", fleet.Environments[i-1].Name, e.Name))
 		}
@@ -213,7 +215,8 @@ func (f *file) index() (template.HTML, error) {
 	for _, hit := range all.Hits {
 		at := path(hit.Page...)
 		if address := f.address(cmp.Or(f.pageOf[at], at)); address != "" {
-			rows = append(rows, [3]string{visible(hit.Name, longestName), visible(hit.Kind+" "+hit.Of, longestName), address})
+			rows = append(rows,
+				[3]string{visible(hit.Name, longestName), visible(hit.Kind+" "+hit.Of, longestName), address})
 		}
 	}
 	text, err := json.Marshal(rows)

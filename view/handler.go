@@ -36,7 +36,8 @@ func ObserverHandler(f *Feed, without ...string) http.Handler {
 	h := &handler{feed: f}
 	h.renderer = newRenderer(links{
 		page: func(path string) string {
-			if slices.ContainsFunc(without, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+			if slices.ContainsFunc(without,
+				func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
 				return ""
 			}
 			return path
@@ -121,7 +122,8 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	case r.Context().Err() != nil:
 		return // the client has gone
 	case err != nil:
-		status, p = http.StatusInternalServerError, &page{Title: "Error", Template: "error", Data: problem}
+		status, p = http.StatusInternalServerError,
+			&page{Title: "Error", Template: "error", Data: problem}
 	}
 	var out bytes.Buffer
 	about, err := source.About(r.Context())

@@ -27,7 +27,10 @@ type Observer interface {
 }
 
 // Counts are how many assignments on clusters are in each state. The states add up to Wanted.
-type Counts struct{ Wanted, OK, Progressing, Suspended, Behind, Drifted, Stale, Missing, Failed int }
+type Counts struct {
+	Wanted, OK, Progressing, Suspended, Behind, Drifted, Stale, Missing,
+	Failed int
+}
 
 // Count is the count of one state.
 type Count struct {
@@ -79,7 +82,8 @@ func selectionOf(q url.Values) (s Selection, err error) {
 		*part.value = q.Get(part.name)
 	}
 	if at := q.Get("at"); at != "" {
-		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"} {
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04",
+			"2006-01-02"} {
 			if t, err := time.Parse(layout, at); err == nil {
 				s.At = t
 				return s, nil
@@ -153,7 +157,8 @@ type Rollout struct {
 	Counts      Counts
 	Rings       []RingCounts
 	Workloads   []WorkloadCounts
-	Lagging     []RunningRow // the assignments that are not ok, the worst first, as many as a page may list
+	// the assignments that are not ok, the worst first, as many as a page may list
+	Lagging     []RunningRow
 	NotOK       int          // how many there are
 	Releases    []Release    // the newest
 	Older       bool         // there are older releases
@@ -220,7 +225,8 @@ type AuditEntry struct {
 }
 
 // observed returns the page of an Observer; nil if there is no such page.
-func observed(ctx context.Context, s Observer, segments []string, q url.Values, p Page) (*page, error) {
+func observed(ctx context.Context, s Observer, segments []string, q url.Values, p Page) (*page,
+	error) {
 	of, err := selectionOf(q)
 	if err != nil {
 		return nil, err
@@ -297,7 +303,8 @@ func when(t time.Time) template.HTML {
 		return ""
 	}
 	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05") + `</time>`)
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` +
+		t.Format("2006-01-02 15:04:05") + `</time>`)
 }
 
 // short is a commit or a digest as people see it.
@@ -309,7 +316,8 @@ func short(id string) string {
 	return visible(id, longestName)
 }
 
-var stateNames = []string{"ok", "progressing", "suspended", "behind", "drifted", "stale", "missing", "failed"}
+var stateNames = []string{"ok", "progressing", "suspended", "behind", "drifted", "stale", "missing",
+	"failed"}
 
 // stateClass returns the class of a state. It returns "" for a text that is not a state.
 func stateClass(s string) string {

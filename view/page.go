@@ -36,7 +36,8 @@ func pathOf(a AssignmentRow) string {
 
 // find returns the page with an escaped path. The parameters are q, a text for lists to
 // contain, page, a number, since, a revision, and ring. all says that lists are whole.
-func find(ctx context.Context, s Source, escaped string, parameters url.Values, all bool) (*page, error) {
+func find(ctx context.Context, s Source, escaped string, parameters url.Values, all bool) (*page,
+	error) {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")
 	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)

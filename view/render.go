@@ -82,7 +82,8 @@ func newRenderer(l links) *renderer {
 		"counted":    counted,
 		"selection":  selection,
 	}
-	return &renderer{template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
+	return &renderer{template.Must(
+		template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))}
 }
 
 // visible returns a text, cut to a number of characters. Characters that are invisible, or that

@@ -357,13 +357,14 @@ type Diagnostics struct{ Rows []Diagnostic }
 
 // Diagnostic is one error or warning.
 type Diagnostic struct {
-	Code        string
-	Severity    string
-	Message     string
-	Path        string
-	Hint        string
-	Follows     bool      // from the one before
-	Excerpt     [3]string // the line that it is about: the text before the place, at it and after it, or empty
+	Code     string
+	Severity string
+	Message  string
+	Path     string
+	Hint     string
+	Follows  bool // from the one before
+	// the line that it is about: the text before the place, at it and after it, or empty
+	Excerpt     [3]string
 	Places      []Place
 	Assignments []string
 }

@@ -75,7 +75,8 @@ func (ansible) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnosti
 	if err := a.NamespaceService.Decode(&f.service); err != nil {
 		f.misfit("", "the namespace service cannot be read: %v", err)
 	}
-	f.spec = assignmentSpec{ID: a.Origin(), Version: a.Version, Digest: string(a.Digest), Deletion: f.service.Deletion}
+	f.spec = assignmentSpec{ID: a.Origin(), Version: a.Version, Digest: string(a.Digest),
+		Deletion: f.service.Deletion}
 	if !diag.Errors(f.ds) {
 		f.workspace()
 		f.config()
@@ -123,7 +124,8 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	}
 	refuse := func(field, format string, args ...any) {
 		path := "ansible." + field
-		ds = append(ds, diag.New(diag.BadSpec, fmt.Sprintf(format, args...)).On(path).At(s.Ref.At(path), ""))
+		ds = append(ds,
+			diag.New(diag.BadSpec, fmt.Sprintf(format, args...)).On(path).At(s.Ref.At(path), ""))
 	}
 	if d, err := time.ParseDuration(o.Interval); err != nil || d < time.Minute {
 		refuse("interval", "%q is no time between two runs: the shortest is 1m", o.Interval)
@@ -131,7 +133,8 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	if o.RemoteUser != "" && !userName.MatchString(o.RemoteUser) {
 		refuse("remoteUser", "%q is no name of a user", o.RemoteUser)
 	}
-	for _, p := range []struct{ field, path string }{{"python", o.Python}, {"stateDirectory", o.StateDirectory}} {
+	for _, p := range []struct{ field, path string }{{"python", o.Python},
+		{"stateDirectory", o.StateDirectory}} {
 		if !machinePath.MatchString(p.path) {
 			refuse(p.field, "%q is no absolute path of plain names", p.path)
 		}
@@ -157,14 +160,19 @@ var (
 	userName = lazyregexp.New(`^[a-z_][a-z0-9_-]{0,31}$`) // useradd(8)
 	// without ".." and characters to quote
 	machinePath = lazyregexp.New(`^(/\.{0,2}[A-Za-z0-9_@:+-][A-Za-z0-9._@:+-]*)+$`)
-	fileMode    = lazyregexp.New(`^0[0-7]{3}$`)                                                  //
-	debName     = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]+$`)                                       // Debian Policy 5.6.1
-	debVersion  = lazyregexp.New(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)                            // Debian Policy 5.6.12
-	unitName    = lazyregexp.New(`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|path)$`)             // systemd.unit(5)
-	directive   = lazyregexp.New(`^[A-Z][A-Za-z0-9]*$`)                                          // systemd.syntax(7)
-	sha256      = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)                                        //
-	httpURL     = lazyregexp.New(`^https?://[!-z~]+$`)                                           // RFC 3986 has no braces
-	relative    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
+	fileMode    = lazyregexp.New(`^0[0-7]{3}$`) //
+	// Debian Policy 5.6.1
+	debName = lazyregexp.New(`^[a-z0-9][a-z0-9+.-]+$`)
+	// Debian Policy 5.6.12
+	debVersion = lazyregexp.New(`^([0-9]+:)?[0-9][A-Za-z0-9.+~-]*$`)
+	// systemd.unit(5)
+	unitName = lazyregexp.New(`^[A-Za-z0-9:_.@-]+\.(service|socket|timer|path)$`)
+	// systemd.syntax(7)
+	directive = lazyregexp.New(`^[A-Z][A-Za-z0-9]*$`)
+	sha256    = lazyregexp.New(`^sha256:[0-9a-f]{64}$`) //
+	// RFC 3986 has no braces
+	httpURL  = lazyregexp.New(`^https?://[!-z~]+$`)
+	relative = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`) //
 	// git-check-ref-format(1), without characters to quote
 	revision = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]*$`)
 	// a URL or user@host:path without a query
@@ -183,7 +191,8 @@ func templated(s string) bool {
 // no digit, as names of groups must. Different DNS labels stay different.
 func identifier(name string) string {
 	name = strings.ReplaceAll(name, "-", "_")
-	if name[0] >= '0' && name[0] <= '9' || slices.Contains([]string{"all", "ungrouped", "localhost"}, name) {
+	if name[0] >= '0' && name[0] <= '9' ||
+		slices.Contains([]string{"all", "ungrouped", "localhost"}, name) {
 		return "_" + name
 	}
 	return name

@@ -54,13 +54,15 @@ func (ansible) Accounts(*backends.ClusterType) backends.Accounts {
 // Bootstrap returns a playbook for the hosts of the cluster type. It makes each host pull
 // the environment's tree and run local.yml from it, with a systemd timer. The playbook
 // contains no credentials: git on the host finds them.
-func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
+func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
 	case diag.Errors(ds):
 		return nil, ds
 	case ct.GitOps == nil:
-		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "what cluster type "+ct.Name+" pulls").
+		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment,
+			"what cluster type "+ct.Name+" pulls").
 			At(delivery.Environment(ct.Environment, ""), "")}
 	}
 	if ds := delivery.NeedsRepository(ct, "ansible-pull"); len(ds) > 0 {
@@ -95,7 +97,8 @@ func (ansible) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
 		hosts = ct.Cluster // the entry that it pulls has its name
 	}
 	return ansibleYAML([]bootstrapPlay{{
-		Name:  "Have the hosts of " + ct.Name + " in " + ct.Environment + " pull what is assigned to them",
+		Name: "Have the hosts of " + ct.Name + " in " + ct.Environment +
+			" pull what is assigned to them",
 		Hosts: hosts, Become: o.become(),
 		Tasks: []bootstrapTask{
 			{Name: "Install Ansible and git", Apt: &aptTask{Name: []string{"ansible-core", "git",
@@ -126,8 +129,10 @@ func pullService(ct *backends.ClusterType, o options) string {
 	const host = "{{ inventory_hostname }}"
 	command := []string{
 		"/usr/bin/ansible-pull",
-		"--url=" + ct.GitOps.Repo, "--checkout=" + ct.GitOps.Branch, "--directory=" + state + "/tree", "--clean", "--force",
-		"--inventory=" + folder + "/" + hostsFile, "--inventory=" + host + ",localhost,", "--limit=" + host,
+		"--url=" + ct.GitOps.Repo, "--checkout=" + ct.GitOps.Branch, "--directory=" + state + "/tree",
+		"--clean", "--force",
+		"--inventory=" + folder + "/" + hostsFile, "--inventory=" + host + ",localhost,",
+		"--limit=" + host,
 		"--extra-vars=kalypso_cluster=" + host, folder + "/local.yml",
 	}
 	for i := range command {

@@ -41,9 +41,11 @@ func (f *folder) machineFiles(files map[string]model.MachineFile) {
 				name).hint("give it another path")
 			continue
 		case systemDirectory(name) && strings.Count(name, "/") > 1:
-			f.report(diag.BadSpec, ref, "%s is a directory of the system", name).hint("give the file's path, with its name")
+			f.report(diag.BadSpec, ref, "%s is a directory of the system",
+				name).hint("give the file's path, with its name")
 			continue
-		case !fileMode.MatchString(file.Mode) || !userName.MatchString(out.Owner) || !userName.MatchString(out.Group):
+		case !fileMode.MatchString(file.Mode) || !userName.MatchString(out.Owner) ||
+			!userName.MatchString(out.Group):
 			f.report(diag.BadSpec, ref, "%s has the mode %q, the owner %q and the group %q, which cannot be",
 				name, file.Mode, out.Owner, out.Group)
 			continue
@@ -86,7 +88,8 @@ func (f *folder) file(file machineFile, ref model.Ref) {
 // text adds a file that kalypso itself writes for root.
 func (f *folder) text(name, content string, ref model.Ref) {
 	f.write(source(name), []byte(content), false)
-	f.file(machineFile{Path: name, Source: source(name), Owner: "root", Group: "root", Mode: "0644"}, ref)
+	f.file(machineFile{Path: name, Source: source(name), Owner: "root", Group: "root", Mode: "0644"},
+		ref)
 }
 
 // source returns the path in the folder of a file for the machine.
@@ -272,7 +275,8 @@ func (f *folder) runnable(name string, units map[string]model.Unit, ref model.Re
 		f.report(diag.BadSpec, ref, "%s is a template, of which only instances can be started", name).
 			hint("set enabled: false, and add an instance such as " + stem + "one" + path.Ext(name))
 	case !own(u) && !own(template) && f.spec.Pins == nil:
-		f.report(diag.BadSpec, ref, "%s has no section, and there is no Debian package that could bring it", name).
+		f.report(diag.BadSpec, ref,
+			"%s has no section, and there is no Debian package that could bring it", name).
 			hint("write the unit's sections, or add the package to deb")
 	default:
 		return true
@@ -282,7 +286,8 @@ func (f *folder) runnable(name string, units map[string]model.Unit, ref model.Re
 
 // own reports whether kalypso writes the unit. If not, a Debian package contains it.
 func own(u model.Unit) bool {
-	return u.Unit != nil || u.Service != nil || u.Socket != nil || u.Timer != nil || u.Path != nil || u.Install != nil
+	return u.Unit != nil || u.Service != nil || u.Socket != nil || u.Timer != nil || u.Path != nil ||
+		u.Install != nil
 }
 
 // ends reports whether the unit is a service that ends by itself.
@@ -292,7 +297,8 @@ func ends(u model.Unit) bool {
 	}
 	kind, _ := u.Service.Lookup("Type")
 	stays, _ := u.Service.Lookup("RemainAfterExit")
-	return kind.Text() == "oneshot" && !slices.Contains([]string{"true", "yes", "on", "1"}, stays.Text())
+	return kind.Text() == "oneshot" &&
+		!slices.Contains([]string{"true", "yes", "on", "1"}, stays.Text())
 }
 
 // readers returns the package's files that each unit reads: files that its sections name, or
@@ -346,7 +352,8 @@ func mentions(text, p string) bool {
 		if !found {
 			return false
 		}
-		if rest := strings.TrimPrefix(after, "/"); rest == "" || !strings.ContainsRune(pathCharacters, rune(rest[0])) {
+		if rest := strings.TrimPrefix(after, "/"); rest == "" ||
+			!strings.ContainsRune(pathCharacters, rune(rest[0])) {
 			return true
 		}
 		text = after

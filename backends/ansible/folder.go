@@ -23,9 +23,10 @@ const (
 // wrote the folders that a build keeps. Fields may therefore be added, but their meaning
 // must not change.
 type assignmentSpec struct {
-	ID          string         `yaml:"id"`
-	Version     string         `yaml:"version"` // "" if the assignment has no version
-	Digest      string         `yaml:"digest"`  // of the platform's values, as kalypso.io/values has it on Kubernetes
+	ID      string `yaml:"id"`
+	Version string `yaml:"version"` // "" if the assignment has no version
+	// of the platform's values, as kalypso.io/values has it on Kubernetes
+	Digest      string         `yaml:"digest"`
 	Deletion    string         `yaml:"deletion"`
 	User        string         `yaml:"user"`
 	Home        string         `yaml:"home"`

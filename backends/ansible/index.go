@@ -84,7 +84,8 @@ type assignment struct {
 
 // Index returns the inventory, the playbooks site.yml, for a machine that reaches
 // the hosts, and local.yml, for ansible-pull on a host, and the role.
-func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -95,7 +96,8 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 	}
 	group := identifier(ct.Name)
 	title := "Deploy what is assigned to " + ct.Name + " in " + ct.Environment
-	imported := []task{{Name: "Deploy the assignments", Import: &tasksFile{File: "tasks/assignments.yml"}}}
+	imported := []task{{Name: "Deploy the assignments",
+		Import: &tasksFile{File: "tasks/assignments.yml"}}}
 	// site is for the hosts of the inventory. local is for the host that it runs on. If the
 	// inventory lists that host, kalypso_cluster is its name.
 	site := play{Name: title, Hosts: group, Become: o.become(),
@@ -112,7 +114,8 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 		readme(ct, folders),
 		settingsFrom(""),
 		backends.File{Path: hostsFile, Data: ansibleYAML(hosts)},
-		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml", Data: ansibleYAML(connectionOf(o))},
+		backends.File{Path: "inventory/group_vars/" + group + "/kalypso.yml",
+			Data: ansibleYAML(connectionOf(o))},
 		backends.File{Path: "site.yml", Data: ansibleYAML([]play{site})},
 		backends.File{Path: "local.yml", Data: ansibleYAML([]play{local})},
 		backends.File{Path: "tasks/assignments.yml", Data: ansibleYAML(tasks(ct, folders))},
@@ -129,14 +132,15 @@ func (ansible) Index(ct *backends.ClusterType, folders []backends.Folder) ([]bac
 // valuesOfHost are the values of a host in an assignment: the values composed for the host,
 // overridden by the host's values for all assignments. hostvars has the variables of the host,
 // which the variables of a task do not hide.
-const valuesOfHost = "{{ (hostvars[inventory_hostname].kalypso_composed | default({})).get('%s', {}) " +
-	"| combine(hostvars[inventory_hostname].kalypso_values | default({}), recursive=true) }}"
+const valuesOfHost = "{{ (hostvars[inventory_hostname].kalypso_composed | default({})).get('%s', " +
+	"{}) | combine(hostvars[inventory_hostname].kalypso_values | default({}), recursive=true) }}"
 
 // tasks returns the tasks of both plays: the assignments, each after its dependencies.
 func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 	ordered := slices.Clone(folders)
 	slices.SortStableFunc(ordered, func(a, b backends.Folder) int {
-		return cmp.Or(cmp.Compare(a.Wave, b.Wave), strings.Compare(a.DeploymentTarget, b.DeploymentTarget))
+		return cmp.Or(cmp.Compare(a.Wave, b.Wave),
+			strings.Compare(a.DeploymentTarget, b.DeploymentTarget))
 	})
 	from := func(name string) *roleTasks { return &roleTasks{Name: "kalypso", TasksFrom: name} }
 	out := []task{{Name: "Begin", Include: from("begin")}}
@@ -146,9 +150,11 @@ func tasks(ct *backends.ClusterType, folders []backends.Folder) []task {
 			func(c model.Cluster) bool { return len(c.Composed[f.DeploymentTarget].Fields()) > 0 }) {
 			vars.Values = fmt.Sprintf(valuesOfHost, f.DeploymentTarget)
 		}
-		out = append(out, task{Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"), Vars: vars})
+		out = append(out,
+			task{Name: "Deploy " + f.DeploymentTarget, Include: from("assignment"), Vars: vars})
 	}
-	return append(out, task{Name: "Remove what is no longer assigned, and report", Include: from("end")})
+	return append(out,
+		task{Name: "Remove what is no longer assigned, and report", Include: from("end")})
 }
 
 // roleFiles returns the role without its variables.
@@ -182,7 +188,8 @@ func readme(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 // Entries returns the inventory of the one host, and a playbook that imports the playbook of the
 // host's folder. The name of the records on a host is the name of its cluster type. A run of
 // another class therefore removes the things that the class does not assign.
-func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
+func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -193,7 +200,8 @@ func (ansible) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backend
 	connected, up := connectionOf(o), delivery.FromEntry(ct)+"/"
 	config := settingsFrom(up)
 	local := backends.File{Path: "local.yml",
-		Data: ansibleYAML([]importedPlaybook{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
+		Data: ansibleYAML(
+			[]importedPlaybook{{"Deploy what is assigned to the class of the host", up + "local.yml"}})}
 	return func(c *model.Cluster) []backends.File {
 		hosts, _ := inventory(ct, []model.Cluster{*c})
 		hosts.All.Vars = &connected
@@ -258,16 +266,18 @@ func inventory(ct *backends.ClusterType, clusters []model.Cluster) (hosts, []dia
 				case !variable.MatchString(v.Name):
 					problem = "cannot be the name of a variable: use letters, digits and '_'"
 				case v.Value.Kind() == model.Null || nulls.Kind() == model.Struct:
-					problem = "is null, or has a null, which takes nothing away on a single machine: give the cluster " +
-						"a cluster type of its own, and a config in which it is null"
-				case slices.ContainsFunc(texts(v.Value), func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
+					problem = "is null, or has a null, which takes nothing away on a single machine: give the " +
+						"cluster a cluster type of its own, and a config in which it is null"
+				case slices.ContainsFunc(texts(v.Value),
+					func(s string) bool { return strings.ContainsFunc(s, refusedBySystemd) }):
 					problem = "has a control character: encode it, for instance with base64.Encode"
 				default:
 					continue
 				}
 				at := ref.At(model.Label(v.Name))
 				ds = append(ds, diag.New(diag.BadConfigKey,
-					fmt.Sprintf("the value %s of cluster %s %s", v.Name, c.Name, problem)).On(at.String()).At(at, ""))
+					fmt.Sprintf("the value %s of cluster %s %s", v.Name, c.Name, problem)).On(at.String()).At(at,
+					""))
 			}
 		}
 		ref := model.Ref{Collection: "clusters", Name: c.Name}

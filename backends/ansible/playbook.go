@@ -21,7 +21,8 @@ type playbookToRun struct {
 	Directory string   `yaml:"directory"`       // on the host
 	Playbook  string   `yaml:"playbook"`        // in the directory
 	Values    string   `yaml:"host_values"`     // the file with the values of only the host
-	Vars      []string `yaml:"vars"`            // the files with the variables, later ones first in rank
+	// the files with the variables, later ones first in rank
+	Vars []string `yaml:"vars"`
 }
 
 // playbook adds a playbook with its variables, in files that only root can read. The variables are
@@ -46,7 +47,8 @@ func (f *folder) playbook(p *model.Playbook) {
 	f.thing(fileThing, run.Directory, ref)
 	vars := f.etc("variables.yml")
 	f.write(source(vars), ansibleYAML(f.variables(p.Vars, ref.At("vars"))), false)
-	f.file(machineFile{Path: vars, Source: source(vars), Owner: "root", Group: "root", Mode: "0600"}, ref)
+	f.file(machineFile{Path: vars, Source: source(vars), Owner: "root", Group: "root", Mode: "0600"},
+		ref)
 	f.thing(fileThing, run.Values, ref)
 	run.Vars = []string{vars, run.Values}
 	if f.spec.Secrets != nil {
@@ -59,10 +61,12 @@ func (f *folder) playbook(p *model.Playbook) {
 // git and Ansible do not support there.
 func (f *folder) checkout(run *playbookToRun, g *model.Git, ref model.Ref) {
 	refuse := func(field, message, hint string) {
-		f.ds = append(f.ds, delivery.Unsupported(f.assignment, "ansible.git."+field, message).Hinting(hint))
+		f.ds = append(f.ds,
+			delivery.Unsupported(f.assignment, "ansible.git."+field, message).Hinting(hint))
 	}
 	if g == nil {
-		f.ds = append(f.ds, delivery.Unsupported(f.assignment, "ansible", "the playbook has no repository"))
+		f.ds = append(f.ds,
+			delivery.Unsupported(f.assignment, "ansible", "the playbook has no repository"))
 		return
 	}
 	run.Repo, run.Revision = g.Repo, g.Commit+g.Tag+g.Branch
@@ -90,7 +94,8 @@ func (f *folder) checkout(run *playbookToRun, g *model.Git, ref model.Ref) {
 // playbookFiles adds the files of a playbook that is rendered.
 func (f *folder) playbookFiles(run *playbookToRun, ref model.Ref) {
 	if f.assignment.Projection == nil || len(f.assignment.Projection.Files) == 0 {
-		f.ds = append(f.ds, delivery.Unsupported(f.assignment, "ansible", "the playbook's repository has no files"))
+		f.ds = append(f.ds,
+			delivery.Unsupported(f.assignment, "ansible", "the playbook's repository has no files"))
 		return
 	}
 	for _, file := range f.assignment.Projection.Files {
@@ -99,7 +104,8 @@ func (f *folder) playbookFiles(run *playbookToRun, ref model.Ref) {
 	}
 	if !slices.Contains(run.Files, run.Playbook) {
 		f.ds = append(f.ds, diag.New(diag.BadSource, "the repository has no file "+run.Playbook).
-			On("manifests.ansible.playbook").At(ref.At("playbook"), "").Hinting(spelling.DidYouMean(run.Playbook, run.Files)))
+			On("manifests.ansible.playbook").At(ref.At("playbook"),
+			"").Hinting(spelling.DidYouMean(run.Playbook, run.Files)))
 	}
 }
 

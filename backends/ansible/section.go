@@ -12,7 +12,8 @@ import (
 // unitText returns a unit's file; "" for one that a Debian package contains. section is the section
 // that its type must have. If a unit starts at boot and does not name a target, unitText uses the
 // target of its type.
-func (f *folder) unitText(name string, u model.Unit, section, wantedBy string, ref model.Ref) (string, bool) {
+func (f *folder) unitText(name string, u model.Unit, section, wantedBy string,
+	ref model.Ref) (string, bool) {
 	if !own(u) {
 		return "", true
 	}
@@ -28,14 +29,16 @@ func (f *folder) unitText(name string, u model.Unit, section, wantedBy string, r
 		general := s.name == "Unit" || s.name == "Install"
 		switch {
 		case s.value == nil && s.name == section:
-			f.report(diag.BadSpec, ref, "%s has no section [%s], without which systemd does not load it", name, section).
+			f.report(diag.BadSpec, ref, "%s has no section [%s], without which systemd does not load it",
+				name, section).
 				hint("add " + s.field + ": {...}")
 			ok = false
 		case s.value == nil && s.name == "Install" && u.Enabled:
 			fmt.Fprintf(&out, "[Install]\nWantedBy=%s\n\n", wantedBy)
 		case s.value == nil:
 		case !general && s.name != section:
-			f.report(diag.BadSpec, ref.At(s.field), "%s has a section [%s], which systemd passes over", name, s.name).
+			f.report(diag.BadSpec, ref.At(s.field), "%s has a section [%s], which systemd passes over", name,
+				s.name).
 				hint("give the section to a unit of its type")
 			ok = false
 		default:
@@ -155,5 +158,6 @@ func (f *folder) confinement(service *model.Value) []string {
 		}
 		lines = append(lines, line)
 	}
-	return append(lines, "ReadWritePaths="+strings.Join(writable, " ")) // in addition to the service's own paths
+	// in addition to the service's own paths
+	return append(lines, "ReadWritePaths="+strings.Join(writable, " "))
 }

@@ -82,7 +82,8 @@ func (f *folder) user() string {
 	if given := f.service.Machine.User; given != nil {
 		if !userName.MatchString(*given) {
 			f.misfit("machine.user", "%q is no name of a user", *given).
-				hint("a name has at most 32 lower case letters, digits, dashes and underscores, and begins with no digit")
+				hint("a name has at most 32 lower case letters, digits, dashes and underscores, and begins " +
+					"with no digit")
 		}
 		return *given
 	}
@@ -99,7 +100,8 @@ func (f *folder) noEffect() {
 			given.Kind() == model.Struct && len(given.Fields()) == 0 {
 			continue
 		}
-		d := diag.New(diag.NoEffect, field+" of the namespace service is for Kubernetes, and means nothing on a machine").
+		d := diag.New(diag.NoEffect,
+			field+" of the namespace service is for Kubernetes, and means nothing on a machine").
 			On(ref.At(field).String()).At(ref.At(field), "").
 			Hinting("give cluster types of machines a namespace service of their own, with machine")
 		f.ds = append(f.ds, d)
@@ -122,8 +124,9 @@ func (f *folder) config() {
 	if format == model.Env {
 		for _, v := range f.assignment.Values.Fields() {
 			if v.Value.Kind() == model.String && strings.ContainsFunc(v.Value.Text(), refusedBySystemd) {
-				ds = append(ds, kubernetes.BadKey(v.Name, "has a control character, and systemd passes such a value over",
-					"encode the value, for instance with base64.Encode"))
+				ds = append(ds,
+					kubernetes.BadKey(v.Name, "has a control character, and systemd passes such a value over",
+						"encode the value, for instance with base64.Encode"))
 			}
 		}
 	}
@@ -179,9 +182,11 @@ func (f *folder) secrets() {
 	for _, s := range f.assignment.Secrets {
 		switch {
 		case how == nil:
-			f.undeliverable(s, s.Name+" refers to a secret, and the namespace service does not say how machines look it up",
+			f.undeliverable(s,
+				s.Name+" refers to a secret, and the namespace service does not say how machines look it up",
 				`give the namespace service of machines secrets: lookup: {plugin: "..."}; externalSecret and secretProviderClass are for Kubernetes`)
-		case (format == model.Env || f.assignment.Manifests.Ansible != nil) && !variable.MatchString(s.Name):
+		case (format == model.Env || f.assignment.Manifests.Ansible != nil) &&
+			!variable.MatchString(s.Name):
 			f.undeliverable(s, s.Name+" cannot be the name of a variable", "name the value with letters, "+
 				"digits and '_' only, at the top level")
 		default:
@@ -223,7 +228,8 @@ func (f *folder) undeliverable(s backends.Secret, message, hint string) {
 // expression returns the Jinja expression that looks the secret up. It contains users' text only as
 // strings, which cannot be anything else.
 func (l *lookup) expression(s backends.Secret) string {
-	fill := strings.NewReplacer("$(store)", s.Store, "$(key)", s.Key, "$(property)", s.Property, "$(version)", s.Version)
+	fill := strings.NewReplacer("$(store)", s.Store, "$(key)", s.Key, "$(property)", s.Property,
+		"$(version)", s.Version)
 	arguments := []string{jinjaString(l.Plugin)}
 	for _, t := range l.Terms {
 		arguments = append(arguments, jinjaString(fill.Replace(t)))
@@ -246,4 +252,5 @@ func (l *lookup) expression(s backends.Secret) string {
 // template (https://jinja.palletsprojects.com/templates/#literals).
 func jinjaString(s string) string { return "'" + jinjaEscapes.Replace(s) + "'" }
 
-var jinjaEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "{", `\x7b`, "}", `\x7d`)
+var jinjaEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "{", `\x7b`,
+	"}", `\x7d`)

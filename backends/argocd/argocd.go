@@ -133,7 +133,8 @@ func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []
 	if o.Project == "" {
 		share.Repo, share.Own, share.Bounds = source.RepoURL, true, boundsOf(a.Bounds)
 	}
-	return delivery.Content{Reconciler: []kubernetes.Object{workload(a, o, source)}, Elsewhere: o.remote()}, share, ds
+	return delivery.Content{Reconciler: []kubernetes.Object{workload(a, o, source)},
+		Elsewhere: o.remote()}, share, ds
 }
 
 // Central returns the workloads' Applications: one Argo CD may serve many clusters.
@@ -167,15 +168,18 @@ func needsGitOps(a *backends.Assignment, o options) []diag.Diagnostic {
 	}
 	var ds []diag.Diagnostic
 	if len(a.DependsOn) > 0 {
-		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
+		ds = append(ds,
+			delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"),
+				""))
 	}
 	if o.remote() {
 		field := "argocd.destination"
 		if o.eachCluster() {
 			field = "argocd.clusters"
 		}
-		ds = append(ds, delivery.NeedsGitOps(a.Environment, "a destination other than Argo CD's own cluster").
-			On(field).At(a.Reconciler.Ref.At(field), ""))
+		ds = append(ds,
+			delivery.NeedsGitOps(a.Environment, "a destination other than Argo CD's own cluster").
+				On(field).At(a.Reconciler.Ref.At(field), ""))
 	}
 	return ds
 }
@@ -187,7 +191,8 @@ func reachesArgoCD(a *backends.Assignment, o options) []diag.Diagnostic {
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.BadSpec,
-		fmt.Sprintf("the namespace of %s would be %s, where Argo CD itself runs", a.DeploymentTarget, a.Namespace)).
+		fmt.Sprintf("the namespace of %s would be %s, where Argo CD itself runs", a.DeploymentTarget,
+			a.Namespace)).
 		At(a.NamespaceService.Ref, "").At(a.Reconciler.Ref.At("argocd.namespace"), "").
 		Hinting("give the namespace service a pattern that makes another name")}
 }
@@ -204,7 +209,8 @@ func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	if project == "" {
 		project = workloadProject(a.Environment, a.ClusterType, a.DeploymentTarget)
 	}
-	meta := kubernetes.Meta(a, applicationName(a.Environment, a.ClusterType, a.DeploymentTarget), o.Namespace)
+	meta := kubernetes.Meta(a, applicationName(a.Environment, a.ClusterType, a.DeploymentTarget),
+		o.Namespace)
 	if o.remote() {
 		// The root Application applies it together with the folder's, in the same wave.
 		inWave(&meta, a.Wave-manyWaves)

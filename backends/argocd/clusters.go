@@ -81,7 +81,8 @@ func applications(environment, clusterType string, f backends.Folder) map[string
 		return nil
 	}
 	out := make(map[string]string, len(clusters))
-	for i, name := range namesOn(clusters, backends.AssignmentName(environment, clusterType, f.DeploymentTarget)) {
+	for i, name := range namesOn(clusters,
+		backends.AssignmentName(environment, clusterType, f.DeploymentTarget)) {
 		out[name] = clusters[i]
 	}
 	return out
@@ -101,7 +102,8 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 	s.Template = template{
 		Metadata: kubernetes.Metadata{Name: "{{ .name }}", Labels: meta.Labels,
 			Annotations: map[string]string{}, Finalizers: []string{finalizer}},
-		Spec: templateSpec{Project: spec.Project, Destination: destination{Name: "{{ .cluster }}", Namespace: namespace}},
+		Spec: templateSpec{Project: spec.Project,
+			Destination: destination{Name: "{{ .cluster }}", Namespace: namespace}},
 	}
 	for key, value := range meta.Annotations {
 		if key != waveAnnotation { // of the set: its Applications are in no other
@@ -114,7 +116,8 @@ func set(meta kubernetes.Metadata, namespace string, clusters []model.Cluster, s
 	common, details := apart(spec, sources)
 	s.Template.Spec.Detail = common
 	for i, c := range clusters {
-		s.Generators[0].List.Elements = append(s.Generators[0].List.Elements, element{c.Name, names[i], details[i]})
+		s.Generators[0].List.Elements = append(s.Generators[0].List.Elements,
+			element{c.Name, names[i], details[i]})
 	}
 	if details[0] != nil {
 		// toJson makes it a value, and templates do not read values again.
@@ -166,19 +169,22 @@ func onClusters(a *backends.Assignment, o options, c delivery.Content,
 	if len(a.Clusters) == 0 {
 		return c, []diag.Diagnostic{diag.New(diag.BadSpec,
 			fmt.Sprintf("cluster type %s has no cluster that the manifests could go to", a.ClusterType)).
-			On(field).At(a.Reconciler.Ref.At(field), "").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
+			On(field).At(a.Reconciler.Ref.At(field),
+			"").At(model.Ref{Collection: "clusterTypes", Name: a.ClusterType}, "").
 			Hinting(fmt.Sprintf("list its clusters: clusters: \"...\": clusterType: %q, each by its name "+
 				"in Argo CD", a.ClusterType)).
 			Following("clusters", "inventories")}
 	}
-	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
+	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder,
+		GitOps: a.GitOps}
 	folders, ds := folderSources(a, ct)
 	if len(a.DependsOn) > 0 {
 		ds = append(ds, diag.New(diag.NotWaitedFor,
 			fmt.Sprintf("%s is synced without waiting for %s: Argo CD does not wait for the Applications "+
 				"of an ApplicationSet", a.DeploymentTarget, kubernetes.Few(a.DependsOn))).
 			On("dependsOn").At(a.Ref.At("dependsOn"), "").At(a.Reconciler.Ref.At("argocd.clusters"), "").
-			Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its own"))
+			Hinting("let the workload wait for what it needs, or give each cluster a cluster type of its "+
+				"own"))
 	}
 	var objects []kubernetes.Object
 	add := func(name string, spec application, sources []source) {
@@ -216,8 +222,10 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 		c := &a.Clusters[i]
 		if own, has := ownOf(a, c); has {
 			ds = append(ds, diag.New(diag.ClusterValues,
-				"the values of cluster "+c.Name+" reach nothing: the reconciler sends manifests to one destination").
-				On(delivery.ClusterValues(c).String()).At(delivery.ClusterValues(c), "").At(a.Reconciler.Ref, "").
+				"the values of cluster "+c.Name+
+					" reach nothing: the reconciler sends manifests to one destination").
+				On(delivery.ClusterValues(c).String()).At(delivery.ClusterValues(c), "").At(a.Reconciler.Ref,
+				"").
 				Hinting(wayToCluster(a, c, own)))
 		}
 	}
@@ -229,9 +237,12 @@ func unreached(a *backends.Assignment, o options) []diag.Diagnostic {
 // the values need a config for that cluster.
 func wayToCluster(a *backends.Assignment, c *model.Cluster, own model.Value) string {
 	if !a.Entries {
-		way := fmt.Sprintf(`let Argo CD send them to each cluster: reconcilers: %s: argocd: clusters: "inventory"`, model.Label(a.Reconciler.Ref.Name))
+		way := fmt.Sprintf(
+			`let Argo CD send them to each cluster: reconcilers: %s: argocd: clusters: "inventory"`,
+			model.Label(a.Reconciler.Ref.Name))
 		if a.GitOps == nil {
-			way += fmt.Sprintf(`, and environments: %s: gitops: {repo: "...", branch: "..."}`, model.Label(a.Environment))
+			way += fmt.Sprintf(`, and environments: %s: gitops: {repo: "...", branch: "..."}`,
+				model.Label(a.Environment))
 		}
 		return way
 	}
@@ -273,7 +284,8 @@ func folderSources(a *backends.Assignment, ct *backends.ClusterType) ([]source, 
 		}
 		if err != nil {
 			ds = append(ds, diag.New(diag.ClusterValues,
-				"the values of cluster "+c.Name+" cannot be written: "+err.Error()).At(delivery.ClusterValues(c), ""))
+				"the values of cluster "+c.Name+" cannot be written: "+
+					err.Error()).At(delivery.ClusterValues(c), ""))
 		}
 		if text == nil {
 			continue

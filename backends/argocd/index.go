@@ -20,7 +20,8 @@ import (
 // AppProjects and one Application per folder. If a folder goes to clusters other than Argo
 // CD's own, kustomization.yaml also lists its reconciler.yaml. That file stays in Argo CD's
 // cluster.
-func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
 		return nil, ds
@@ -47,7 +48,8 @@ func (argocd) Index(ct *backends.ClusterType, all []backends.Folder) ([]backends
 
 // Entries returns the Kustomization of the folder. If another cluster's Argo CD has the
 // Applications, clusters cannot have entries.
-func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
+func (argocd) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	switch {
 	case diag.Errors(ds):
@@ -112,12 +114,14 @@ func owners(ct *backends.ClusterType, folders []folder) []delivery.Owner {
 	}
 	for _, f := range folders {
 		id := delivery.FolderID(ct, f.DeploymentTarget)
-		for _, name := range namesOn(f.Clusters, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
+		for _, name := range namesOn(f.Clusters,
+			backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget)) {
 			out = append(out, delivery.Owner{Name: "Application " + name,
 				Of: "the assignment of " + f.DeploymentTarget, Assignment: id})
 		}
 		if f.hasApplication() {
-			for _, name := range namesOn(f.Clusters, applicationName(ct.Environment, ct.Name, f.DeploymentTarget)) {
+			for _, name := range namesOn(f.Clusters,
+				applicationName(ct.Environment, ct.Name, f.DeploymentTarget)) {
 				out = append(out, delivery.Owner{Name: "Application " + name,
 					Of: "the workload of " + f.DeploymentTarget, Assignment: id})
 			}
@@ -176,13 +180,15 @@ func indented(text, prefix string) string {
 // for Applications.
 //
 // Without gitops there is no root. Bootstrap then prints only the AppProjects of workloads.
-func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte, []diag.Diagnostic) {
+func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if ds = append(ds, checkTree(ct)...); diag.Errors(ds) {
 		return nil, ds
 	}
 	if ct.GitOps == nil {
-		ds := []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root Application of cluster type "+ct.Name).
+		ds := []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment,
+			"the root Application of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 		var docs []any
 		for _, p := range workloadProjects(ct, o, read(o, all)) {
@@ -200,7 +206,8 @@ func (argocd) Bootstrap(ct *backends.ClusterType, all []backends.Folder) ([]byte
 			Description:  fmt.Sprintf("Root of cluster type %s in %s", ct.Name, ct.Environment),
 			SourceRepos:  []string{ct.GitOps.URL()},
 			Destinations: []destination{{Server: inCluster, Namespace: o.Namespace}},
-			NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"}, applicationKind,
+			NamespaceResourceWhitelist: []groupKind{{Group: "argoproj.io", Kind: "AppProject"},
+				applicationKind,
 				setKind},
 		}),
 		applicationObject(delivery.ClusterTypeMeta(delivery.RootName(ct), o.Namespace), application{
@@ -236,7 +243,9 @@ func checkTree(ct *backends.ClusterType) []diag.Diagnostic {
 	if _, err := semver.NewConstraint(tag); err != nil {
 		return nil
 	}
-	return []diag.Diagnostic{diag.New(diag.BadSpec, fmt.Sprintf("Argo CD takes the tag %s for a range of versions", tag)).
-		On("gitops.tag").At(delivery.Environment(ct.Environment, "gitops.tag"), "").At(ct.Reconciler.Ref, "").
+	return []diag.Diagnostic{diag.New(diag.BadSpec,
+		fmt.Sprintf("Argo CD takes the tag %s for a range of versions", tag)).
+		On("gitops.tag").At(delivery.Environment(ct.Environment, "gitops.tag"), "").At(ct.Reconciler.Ref,
+		"").
 		Hinting("choose a tag that is a name, such as the environment's")}
 }

@@ -43,7 +43,8 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 			On("argocd.destination").At(s.Ref.At("argocd.destination"), "")}
 	}
 	if o.Destination != nil && o.Clusters != "" {
-		return o, []diag.Diagnostic{diag.New(diag.BadSpec, "the manifests go either to a destination or to clusters").
+		return o, []diag.Diagnostic{diag.New(diag.BadSpec,
+			"the manifests go either to a destination or to clusters").
 			On("argocd.clusters").At(s.Ref.At("argocd.clusters"), "").At(s.Ref.At("argocd.destination"),
 			"").Hinting("keep one of them")}
 	}
@@ -66,7 +67,8 @@ func (o options) remote() bool { return o.eachCluster() || o.destination().remot
 // again retries a failed sync, always with the newest revision. Argo CD's own default gives up
 // after five attempts, and then waits for a commit.
 func again(limit int) *retry {
-	return &retry{Limit: &limit, Refresh: true, Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
+	return &retry{Limit: &limit, Refresh: true,
+		Backoff: &backoff{Duration: "5s", Factor: 2, MaxDuration: "3m"}}
 }
 
 // retry returns how Argo CD retries a failed sync. It retries for an hour, because the sync may
@@ -82,7 +84,8 @@ func (o options) retry() *retry {
 
 // workloadSync returns how workloads are synced; nil for Argo CD's defaults.
 func (o options) workloadSync() *syncPolicy {
-	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions, Retry: o.SyncPolicy.Retry}
+	p := &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: o.SyncOptions,
+		Retry: o.SyncPolicy.Retry}
 	if p.Automated != nil {
 		p.Retry = o.retry()
 	}
@@ -108,7 +111,8 @@ func (o options) syncOf(f shared) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()
 	}
-	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation, SyncOptions: f.Rendered.SyncOptions, Retry: o.retry()}
+	return &syncPolicy{Automated: o.SyncPolicy.Automated.automation,
+		SyncOptions: f.Rendered.SyncOptions, Retry: o.retry()}
 }
 
 // rootSync returns how Argo CD syncs the cluster type's folder. It differs from the sync of other

@@ -36,13 +36,15 @@ func assignmentProject(environment, clusterType, deploymentTarget string) string
 // Application. A folder may change from one to the other, and Argo CD deletes its old objects with
 // the permissions of the old project.
 func clustersProject(environment, clusterType, deploymentTarget string) string {
-	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".clusters", model.MaxLabel)
+	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".clusters",
+		model.MaxLabel)
 }
 
 // workloadProject returns the name of the AppProject of the workload's own
 // Application.
 func workloadProject(environment, clusterType, deploymentTarget string) string {
-	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".workload", model.MaxLabel)
+	return model.ShortName(environment+"."+clusterType+"."+deploymentTarget+".workload",
+		model.MaxLabel)
 }
 
 // workspaceProject returns the name of the AppProject that the Applications of a
@@ -108,7 +110,8 @@ func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes
 	if f.Bounds != nil {
 		f.Bounds.in(&spec, o.Namespace)
 	}
-	return projectObject(projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
+	return projectObject(
+		projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
 }
 
 func projectMeta(ct *backends.ClusterType, o options, f folder, name string) kubernetes.Metadata {
@@ -158,12 +161,14 @@ func workspaceProjects(ct *backends.ClusterType, o options, folders []folder) []
 	for workspace, spec := range specs {
 		slices.Sort(spec.SourceRepos)
 		spec.SourceRepos = slices.Compact(spec.SourceRepos)
-		slices.SortFunc(spec.Destinations, func(a, b destination) int { return cmp.Compare(a.Namespace, b.Namespace) })
+		slices.SortFunc(spec.Destinations,
+			func(a, b destination) int { return cmp.Compare(a.Namespace, b.Namespace) })
 		spec.Destinations = slices.Compact(spec.Destinations)
 		out = append(out, projectObject(delivery.ClusterTypeMeta(workspaceProject(ct.Environment, ct.Name,
 			workspace), o.Namespace), *spec))
 	}
-	slices.SortFunc(out, func(a, b kubernetes.Object) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	slices.SortFunc(out,
+		func(a, b kubernetes.Object) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return out
 }
 
@@ -181,7 +186,8 @@ type permits struct {
 
 // permitsOf returns the permissions of a folder. It returns an error if the namespace service
 // contains more.
-func permitsOf(a *backends.Assignment, o options, objects []backends.Object) (*permits, []diag.Diagnostic) {
+func permitsOf(a *backends.Assignment, o options, objects []backends.Object) (*permits,
+	[]diag.Diagnostic) {
 	var service struct {
 		Namespaces model.Patterns
 		Objects    struct{ ClusterScoped model.Patterns }
@@ -191,7 +197,8 @@ func permitsOf(a *backends.Assignment, o options, objects []backends.Object) (*p
 	}
 	p := &permits{model.Patterns{"*"}, model.Patterns{"*"}}
 	if w := a.Bounds; w != nil {
-		p = &permits{union(w.Namespaces, service.Namespaces), union(w.Objects.ClusterScoped, service.Objects.ClusterScoped)}
+		p = &permits{union(w.Namespaces, service.Namespaces),
+			union(w.Objects.ClusterScoped, service.Objects.ClusterScoped)}
 	}
 	ds := p.lacking(a, o, objects)
 	team := team()
@@ -219,9 +226,10 @@ func union(a, b model.Patterns) model.Patterns {
 	for _, sides := range [2][2]model.Patterns{{a, b}, {b, a}} {
 		for _, p := range sides[0] {
 			not, takesAway := strings.CutPrefix(p, "!")
-			lost := takesAway && !slices.Contains(sides[1], p) && slices.ContainsFunc(sides[1], func(other string) bool {
-				return !strings.HasPrefix(other, "!") && overlap(not, other)
-			})
+			lost := takesAway && !slices.Contains(sides[1], p) &&
+				slices.ContainsFunc(sides[1], func(other string) bool {
+					return !strings.HasPrefix(other, "!") && overlap(not, other)
+				})
 			if !lost && !slices.Contains(out, p) {
 				out = append(out, p)
 			}
@@ -245,7 +253,8 @@ func overlap(a, b string) bool {
 
 // lacking returns an error if the namespace service contains objects that are not permitted, with a
 // hint about the lines to add. Only the workspace bounds rendered objects.
-func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.Object) []diag.Diagnostic {
+func (p *permits) lacking(a *backends.Assignment, o options,
+	objects []backends.Object) []diag.Diagnostic {
 	rendered := map[backends.Object]bool{}
 	if a.Render && a.Projection != nil {
 		for _, r := range kubernetes.Identities(a.Projection, a.Namespace) {
@@ -285,14 +294,16 @@ func (p *permits) lacking(a *backends.Assignment, o options, objects []backends.
 		fmt.Sprintf("namespace service %s brings what the AppProject of %s does not permit: %s",
 			a.NamespaceService.Ref.Name, a.DeploymentTarget, kubernetes.Few(brings))).
 		At(a.NamespaceService.Ref, "").At(a.Reconciler.Ref, "").
-		Hinting("permit it, and keep that for as long as a cluster may have such objects: " + strings.Join(lines, "; "))
+		Hinting("permit it, and keep that for as long as a cluster may have such objects: " +
+			strings.Join(lines, "; "))
 	return []diag.Diagnostic{d}
 }
 
 // in adds the permissions of a folder to a project. They cover the folder's destination, with
-// the namespace of the assignment and the namespaces that p allows. If the destination is the cluster of Argo
-// CD, they also cover Argo CD's namespace. A folder that goes to each cluster of an inventory has
-// every server as its destination. A cluster that leaves the inventory must still be emptied.
+// the namespace of the assignment and the namespaces that p allows. If the destination is the
+// cluster of Argo CD, they also cover Argo CD's namespace. A folder that goes to each cluster of an
+// inventory has every server as its destination. A cluster that leaves the inventory must still be
+// emptied.
 func (p permits) in(spec *appProject, f folder, o options) {
 	absent := team()
 	if p.Namespaces == nil {
@@ -326,7 +337,8 @@ func (p permits) in(spec *appProject, f folder, o options) {
 		switch {
 		case !takesAway && (namespace == "*" || !everywhere):
 			add(to.in(namespace))
-		case !takesAway || slices.ContainsFunc(needed, func(name string) bool { return overlap(not, name) }):
+		case !takesAway ||
+			slices.ContainsFunc(needed, func(name string) bool { return overlap(not, name) }):
 		case everywhere && to.Server != "":
 			add(to.in("!" + not))
 		default:
@@ -349,11 +361,13 @@ func (p permits) clusterScoped(spec *appProject) {
 			slices.DeleteFunc(allowed, func(k groupKind) bool { return k == namespace })...)
 	}
 	for _, k := range allowed {
-		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Group: k.Group, Kind: k.Kind})
+		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist,
+			clusterObject{Group: k.Group, Kind: k.Kind})
 	}
 	for _, k := range denied {
 		if k.Group != "" || !overlap(k.Kind, namespace.Kind) {
-			spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist, clusterObject{Group: k.Group, Kind: k.Kind})
+			spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist,
+				clusterObject{Group: k.Group, Kind: k.Kind})
 		}
 	}
 }
@@ -388,15 +402,18 @@ func (b *bounds) in(spec *appProject, own string) {
 		if k == (groupKind{Kind: "Namespace"}) { // only the namespaces that its objects may be in
 			for _, name := range b.Namespaces {
 				if !strings.HasPrefix(name, "!") {
-					spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Kind: k.Kind, Name: name})
+					spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist,
+						clusterObject{Kind: k.Kind, Name: name})
 				}
 			}
 			continue
 		}
-		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist, clusterObject{Group: k.Group, Kind: k.Kind})
+		spec.ClusterResourceWhitelist = append(spec.ClusterResourceWhitelist,
+			clusterObject{Group: k.Group, Kind: k.Kind})
 	}
 	for _, k := range denied {
-		spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist, clusterObject{Group: k.Group, Kind: k.Kind})
+		spec.ClusterResourceBlacklist = append(spec.ClusterResourceBlacklist,
+			clusterObject{Group: k.Group, Kind: k.Kind})
 	}
 	for _, d := range destinationsOf(b.Namespaces, own) {
 		if !slices.Contains(spec.Destinations, d) { // a project with duplicates is invalid

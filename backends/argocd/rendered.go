@@ -42,7 +42,8 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 			objects[i].Value = withOptions(objects[i].Value, "Prune=false", "Delete=false")
 		}
 	}
-	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace, ConfigAnnotations: workspace}
+	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace,
+		ConfigAnnotations: workspace}
 	return content, shared{Rendered: &syncFields{SyncOptions: o.SyncOptions,
 		IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
@@ -57,8 +58,9 @@ const (
 // phaseOf are the phases in which Argo CD runs Helm's hooks, by their events
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/helm/#helm-hooks).
 var phaseOf = map[string]string{
-	"pre-install": preSync, "pre-upgrade": preSync, "post-install": "PostSync", "post-upgrade": "PostSync",
-	"pre-delete": "PreDelete", "post-delete": "PostDelete", "crd-install": inSync,
+	"pre-install": preSync, "pre-upgrade": preSync, "post-install": "PostSync",
+	"post-upgrade": "PostSync",
+	"pre-delete":   "PreDelete", "post-delete": "PostDelete", "crd-install": inSync,
 }
 
 // phasesOf returns the phases in which Argo CD applies an object, including Skip. It returns nil if
@@ -134,11 +136,13 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 	for _, o := range objects {
 		phases, wave := phasesOf(o), waveOf(o.Value)
 		early := slices.Contains(phases, preSync)
-		if kubernetes.IsDefinition(o.Value) || !early && (wave >= rest || !slices.Contains(phases, inSync)) {
+		if kubernetes.IsDefinition(o.Value) || !early &&
+			(wave >= rest || !slices.Contains(phases, inSync)) {
 			continue
 		}
 		if wave < math.MinInt32 || wave > math.MaxInt32 {
-			const text = "an object among the rendered manifests of %s is in the sync wave %d, which is no number of 32 bits"
+			const text = "an object among the rendered manifests of %s is in the sync wave %d, which is " +
+				"no number of 32 bits"
 			d := diag.New(diag.NotRendered, fmt.Sprintf(text, a.DeploymentTarget, wave))
 			return nil, nil, []diag.Diagnostic{d.On("manifests").At(a.Ref.At("manifests"), "").
 				Hinting("give it a smaller number in the annotation " + waveAnnotation)}
@@ -168,7 +172,8 @@ func inOrder(a *backends.Assignment, objects []model.Projected) ([]model.Project
 			}
 			slices.Sort(phases)
 			hook := kubernetes.Annotate(o.Value, hookAnnotation, strings.Join(slices.Compact(phases), ","))
-			out[i].Value = kubernetes.Annotate(hook, waveAnnotation, strconv.Itoa(waveOf(o.Value)-most+rest-1))
+			out[i].Value = kubernetes.Annotate(hook, waveAnnotation,
+				strconv.Itoa(waveOf(o.Value)-most+rest-1))
 		}
 	}
 	return out, map[string]string{waveAnnotation: strconv.Itoa(first)}, nil
@@ -186,7 +191,8 @@ func withOptions(object model.Value, options ...string) model.Value {
 	var all []string
 	for option := range strings.SplitSeq(kubernetes.Annotation(object, optionsAnnotation), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(option), "=")
-		if name != "" && !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
+		if name != "" &&
+			!slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
 			all = append(all, strings.TrimSpace(option))
 		}
 	}

@@ -207,7 +207,8 @@ func imageOverride(i model.KustomImage) string {
 }
 
 func unverified(a *backends.Assignment, from delivery.Source) diag.Diagnostic {
-	return delivery.Unsupported(a, from.Field+".verify", "an Application of Argo CD verifies no signatures").
+	return delivery.Unsupported(a, from.Field+".verify",
+		"an Application of Argo CD verifies no signatures").
 		Hinting("remove verify, and set sourceIntegrity in an AppProject of your own")
 }
 

@@ -80,7 +80,8 @@ func (cue) Central(*backends.ClusterType, []string) []backends.Object { return n
 
 // Index returns the files of the reconciler's index, and a README.md unless the index has
 // one. A file in the place of an assignment's folder is an error.
-func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (cue) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	described, _ := ct.Reconciler.Value.Lookup("index")
 	ref := ct.Reconciler.Ref.At(backend + ".index")
 	index, ds := files.Describe(nil, described, ref)
@@ -116,6 +117,8 @@ func (cue) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []d
 }
 
 // Entries returns the reason why clusters cannot have entries.
-func (cue) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
-	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
+func (cue) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
+	return nil, delivery.NoEntries(ct,
+		"kalypso does not know how its reconciler would follow a folder")
 }

@@ -39,7 +39,8 @@ const (
 // bundleName returns the name of a bundle, which is also the name of its Helm release. Every
 // name ends in a part, so that two parts of two deployment targets never have the same name.
 func bundleName(environment, clusterType, deploymentTarget string, p part) string {
-	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-"+string(p), model.MaxHelmRelease)
+	return model.ShortName(environment+"-"+clusterType+"-"+deploymentTarget+"-"+string(p),
+		model.MaxHelmRelease)
 }
 
 func nameOf(a *backends.Assignment, p part) string {
@@ -108,7 +109,8 @@ const (
 func (f *folder) workspace() {
 	files, objects, ds := kubernetes.Workspace(f.assignment)
 	f.objects, f.ds = append(f.objects, objects...), append(f.ds, ds...)
-	files = append(files, kubernetes.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
+	files = append(files,
+		kubernetes.Kustomization([]string{kubernetes.NamespaceFile, kubernetes.PlatformConfigFile}))
 	f.overlays()
 	if len(f.customizations) > 0 {
 		for i := range files {
@@ -156,7 +158,8 @@ func (f *folder) overlays() {
 		f.files = append(f.files,
 			backends.File{Path: delivery.Path(dir, file.Path), Data: file.Data},
 			overlay(dir, file.Path))
-		f.customizations = append(f.customizations, target{Name: c.Name, ClusterName: c.Name, Kustomize: &kustomize{dir}})
+		f.customizations = append(f.customizations,
+			target{Name: c.Name, ClusterName: c.Name, Kustomize: &kustomize{dir}})
 	}
 }
 
@@ -166,12 +169,14 @@ func overlay(dir, patch string) backends.File {
 	type reference struct {
 		Path string `yaml:"path"`
 	}
-	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile), Data: yaml.Must(struct {
-		APIVersion string      `yaml:"apiVersion"`
-		Kind       string      `yaml:"kind"`
-		Resources  []string    `yaml:"resources"`
-		Patches    []reference `yaml:"patches"`
-	}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../../" + baseFolder}, []reference{{patch}}})}
+	return backends.File{Path: delivery.Path(dir, kubernetes.KustomizationFile),
+		Data: yaml.Must(struct {
+			APIVersion string      `yaml:"apiVersion"`
+			Kind       string      `yaml:"kind"`
+			Resources  []string    `yaml:"resources"`
+			Patches    []reference `yaml:"patches"`
+		}{"kustomize.config.k8s.io/v1beta1", "Kustomization", []string{"../../" + baseFolder},
+			[]reference{{patch}}})}
 }
 
 // rendered adds the bundles of the rendered objects. Hooks stay hooks: to Fleet, all objects are a

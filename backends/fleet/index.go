@@ -24,7 +24,8 @@ type shared struct {
 // management cluster. Fleet itself cannot use the list, because its kustomize does not read files
 // from a folder below. If a file leaves the tree, Fleet deletes its objects, with the bundles that
 // they created. A tree that Fleet cannot pull is an error.
-func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	if _, ds := optionsOf(ct.Reconciler); diag.Errors(ds) {
 		return nil, ds
 	}
@@ -42,14 +43,16 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 	// The list does not name README.md: a folder without files makes no bundle, which is an error
 	// for Fleet. It names no folder of an assignment, because their names have a dash.
 	notForManagement := ignoreFile(
-		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile, kubernetes.PlatformConfigFile},
+		[]string{kubernetes.KustomizationFile, bundleFile, kubernetes.NamespaceFile,
+			kubernetes.PlatformConfigFile},
 		[]string{string(partCRDs), overlaysFolder, string(partWorkload)})
 	return delivery.Sorted([]backends.File{kubernetes.README(ct, folders),
 		kubernetes.Kustomization(listed), notForManagement}), nil
 }
 
 // Entries returns the reason why Fleet's clusters cannot have entries.
-func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
+func (fleet) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
 	return nil, delivery.NoEntries(ct, "Fleet selects them by their labels where it runs, and a "+
 		"bundle that goes from one class to another would be uninstalled between")
 }
@@ -73,12 +76,14 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 	root := delivery.Path(g.Path, ct.Dir())
 	pull := gitRepo{
 		Repo: g.Repo, Branch: g.Branch,
-		ClientSecretName: o.OfTree(&model.GitOps{Repo: g.Repo}), PollingInterval: o.PollingInterval, CorrectDrift: o.drift(),
+		ClientSecretName: o.OfTree(&model.GitOps{Repo: g.Repo}), PollingInterval: o.PollingInterval,
+		CorrectDrift: o.drift(),
 	}
 	clusters, management := pull, pull
 	clusters.Paths = []string{root + "/*"}
 	clusters.Targets = []target{{Name: ct.Name, ClusterSelector: o.selector(ct.Environment, ct.Name)}}
-	management.Bundles = []bundlePath{{Base: root}} // of the local cluster, because there are no targets
+	// of the local cluster, because there are no targets
+	management.Bundles = []bundlePath{{Base: root}}
 	// It is not RootName, for a cluster type may be the management cluster itself.
 	managementName := model.ShortName(delivery.RootName(ct)+"-management", model.MaxLabel)
 	return yaml.Must(
@@ -91,11 +96,13 @@ func (fleet) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, [
 func checkGitOps(ct *backends.ClusterType) []diag.Diagnostic {
 	refuse := func(field, message, hint string) []diag.Diagnostic {
 		return []diag.Diagnostic{diag.New(diag.BadSpec, message).On("gitops."+field).
-			At(delivery.Environment(ct.Environment, "gitops."+field), "").At(ct.Reconciler.Ref, "").Hinting(hint)}
+			At(delivery.Environment(ct.Environment, "gitops."+field), "").At(ct.Reconciler.Ref,
+			"").Hinting(hint)}
 	}
 	switch g := ct.GitOps; {
 	case g == nil:
-		return []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root GitRepo of cluster type "+ct.Name).
+		return []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment,
+			"the root GitRepo of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 	case g.Repo == "":
 		return delivery.NeedsRepository(ct, "Fleet")

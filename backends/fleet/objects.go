@@ -18,11 +18,12 @@ func gitRepoObject(meta kubernetes.Metadata, spec gitRepo) kubernetes.Object {
 // gitRepo is the spec of a GitRepo
 // (https://fleet.rancher.io/ref-gitrepo).
 type gitRepo struct {
-	Repo             string        `yaml:"repo"`
-	Branch           string        `yaml:"branch,omitempty"`
-	Revision         string        `yaml:"revision,omitempty"` // a tag or a commit
-	Paths            []string      `yaml:"paths,omitempty"`    // searched for bundles; the root if empty
-	Bundles          []bundlePath  `yaml:"bundles,omitempty"`  // instead of paths: exactly these
+	Repo     string `yaml:"repo"`
+	Branch   string `yaml:"branch,omitempty"`
+	Revision string `yaml:"revision,omitempty"` // a tag or a commit
+	// searched for bundles; the root if empty
+	Paths            []string      `yaml:"paths,omitempty"`
+	Bundles          []bundlePath  `yaml:"bundles,omitempty"` // instead of paths: exactly these
 	TargetNamespace  string        `yaml:"targetNamespace,omitempty"`
 	ClientSecretName string        `yaml:"clientSecretName,omitempty"`
 	PollingInterval  string        `yaml:"pollingInterval,omitempty"`

@@ -23,8 +23,9 @@ func (f *folder) referenced() {
 		secret, problems = f.options.Of(f.assignment, source, backend)
 		ds = append(ds, problems...)
 	}
-	f.ds = append(append(f.ds, ds...), backends.NoRestart(f.assignment, "Fleet changes nothing of what it fetches",
-		"render it: set render: true on the deployment target")...)
+	f.ds = append(append(f.ds, ds...),
+		backends.NoRestart(f.assignment, "Fleet changes nothing of what it fetches",
+			"render it: set render: true on the deployment target")...)
 	if account := delivery.AccountOf(f.assignment, f.options.ServiceAccount); account != "" {
 		f.options.ServiceAccount = account
 	} else if kubernetes.Confined(f.assignment.Bounds) {
@@ -87,11 +88,13 @@ func (f *folder) checkGit(s delivery.Source) {
 			"reaches the repository, "+render)
 	}
 	if pattern(delivery.Path(g.Path)) {
-		refuse("path", "Fleet would read the path "+g.Path+" as a pattern", "name a folder without *, ?, [ and \\, "+render)
+		refuse("path", "Fleet would read the path "+g.Path+" as a pattern",
+			"name a folder without *, ?, [ and \\, "+render)
 	}
 	if len(f.assignment.DependsOn) > 0 {
 		f.ds = append(f.ds, diag.New(diag.UnsupportedManifests, "what Fleet fetches from the "+
-			"application's repository cannot wait for another deployment target: a GitRepo has no dependsOn").
+			"application's repository cannot wait for another deployment target: a GitRepo has no "+
+			"dependsOn").
 			On("dependsOn").At(f.assignment.Ref.At("dependsOn"), "").
 			Hinting("render it: set render: true on the deployment target; or write dependsOn into the "+
 				"repository's own fleet.yaml"))
@@ -124,7 +127,8 @@ func (f *folder) helmOp(s delivery.Source, secret string) {
 	if !delivery.Exact(h.Version) {
 		spec.PollingInterval = f.options.PollingInterval
 	}
-	if spec.Helm.hasNull() || slices.ContainsFunc(spec.Targets, func(t target) bool { return t.Helm.hasNull() }) {
+	if spec.Helm.hasNull() ||
+		slices.ContainsFunc(spec.Targets, func(t target) bool { return t.Helm.hasNull() }) {
 		f.checkLabels(s)
 		spec.asTexts()
 	}
@@ -170,7 +174,8 @@ func (f *folder) onClusters(s delivery.Source) []target {
 // everywhere is the target of all clusters of the cluster type.
 func (f *folder) everywhere() target {
 	a := f.assignment
-	return target{Name: a.ClusterType, ClusterSelector: f.options.selector(a.Environment, a.ClusterType)}
+	return target{Name: a.ClusterType,
+		ClusterSelector: f.options.selector(a.Environment, a.ClusterType)}
 }
 
 // checkChart reports charts that a HelmOp cannot fetch, and values that it would change.
@@ -180,8 +185,10 @@ func (f *folder) checkChart(s delivery.Source, values *model.Value) {
 		f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+"."+field, message).Hinting(hint))
 	}
 	if h.OCI != "" && delivery.Exact(h.Version) && delivery.ChartTag(h.Version) != h.Version {
-		refuse("version", "Fleet looks for the tag "+h.Version+", and a registry cannot hold one with a plus sign",
-			"publish the chart with a version without build metadata, or render it: set render: true on the deployment target")
+		refuse("version",
+			"Fleet looks for the tag "+h.Version+", and a registry cannot hold one with a plus sign",
+			"publish the chart with a version without build metadata, or render it: set render: true on "+
+				"the deployment target")
 	}
 	if strings.HasSuffix(strings.ToLower(h.Chart), ".tgz") {
 		refuse("chart", "Fleet would take "+h.Chart+" for the URL of an archive",
@@ -295,8 +302,10 @@ func (f *folder) checkLabels(s delivery.Source) {
 		}
 	}
 	const field = "fleet.clusterSelector"
-	const text = "Fleet passes over a null in the chart's values on clusters that have no labels but Rancher's"
+	const text = "Fleet passes over a null in the chart's values on clusters that have no labels " +
+		"but Rancher's"
 	f.ds = append(f.ds, delivery.Unsupported(f.assignment, s.Field+".values", text).
 		At(f.assignment.Reconciler.Ref.At(field), "").
-		Hinting("add a label of your own to clusterSelector, or render the chart: set render: true on the deployment target"))
+		Hinting("add a label of your own to clusterSelector, or render the chart: set render: true on "+
+			"the deployment target"))
 }

@@ -61,7 +61,8 @@ func (v variable) in(prefix string) string {
 	if v.target == "" {
 		return prefix + v.name
 	}
-	return fmt.Sprintf("own_%s%d_%s_%s", prefix, len(v.target), strings.ReplaceAll(v.target, "-", "_"), v.name)
+	return fmt.Sprintf("own_%s%d_%s_%s", prefix, len(v.target), strings.ReplaceAll(v.target, "-", "_"),
+		v.name)
 }
 
 // variablesOf returns the values that the clusters have in an assignment, sorted. If target
@@ -78,7 +79,8 @@ func variablesOf(clusters []model.Cluster, target string) ([]variable, []diag.Di
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.target, b.target))
 	})
 	// A value that a cluster has for all assignments overrides a value composed for one.
-	all = slices.DeleteFunc(all, func(v variable) bool { return v.target != "" && found[variable{v.name, ""}] })
+	all = slices.DeleteFunc(all,
+		func(v variable) bool { return v.target != "" && found[variable{v.name, ""}] })
 	var ds []diag.Diagnostic
 	for _, v := range all {
 		ds = append(ds, v.unfit(clusters)...)
@@ -231,16 +233,19 @@ func onClusters(a *backends.Assignment, c delivery.Content, of []variable) (*bac
 		ds = append(ds, diag.New(diag.ClusterValues,
 			fmt.Sprintf("Flux cannot put the values of clusters into a platform config of the format %s, "+
 				"which is one text", a.ConfigFormat)).
-			On(ref.String()).At(ref, "").Hinting(`use configFormat: "configmap", or remove the values of the clusters`))
+			On(ref.String()).At(ref,
+			"").Hinting(`use configFormat: "configmap", or remove the values of the clusters`))
 	}
 	if a.GitOps == nil {
-		ds = append(ds, delivery.NeedsGitOps(a.Environment, "the delivery of values to single clusters").At(a.Ref, ""))
+		ds = append(ds,
+			delivery.NeedsGitOps(a.Environment, "the delivery of values to single clusters").At(a.Ref, ""))
 	}
 	there := *a
 	there.Values = withVariables(a.Values, of, variable.text)
 	c.NamespaceAnnotations = disabled
 	for i := range c.Manifests {
-		c.Manifests[i].Value = kubernetes.Annotate(c.Manifests[i].Value, "kustomize.toolkit.fluxcd.io/substitute", "disabled")
+		c.Manifests[i].Value = kubernetes.Annotate(c.Manifests[i].Value,
+			"kustomize.toolkit.fluxcd.io/substitute", "disabled")
 	}
 	for _, o := range c.Reconciler {
 		// Only the release of a chart with the platform's values contains variables.
@@ -260,7 +265,8 @@ func clusterConfig(environment, clusterType string) string {
 const valuesFile = "values.yaml"
 
 // clusterValues returns the ConfigMap with the values of the variables on a cluster.
-func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster, all []variable) backends.File {
+func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster,
+	all []variable) backends.File {
 	data := map[string]string{}
 	for _, v := range all {
 		value, _, _ := v.on(c)
@@ -279,7 +285,8 @@ func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster, all []
 }
 
 // Entries returns the Kustomization of the folder, and the values of the cluster.
-func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
+func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -290,12 +297,16 @@ func (flux) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.F
 		return func(*model.Cluster) []backends.File { return alone }, nil
 	}
 	list := delivery.Entry(ct, valuesFile)
-	return func(c *model.Cluster) []backends.File { return []backends.File{list, clusterValues(ct, o, c, all)} }, nil
+	return func(c *model.Cluster) []backends.File {
+		return []backends.File{list,
+			clusterValues(ct, o, c, all)}
+	}, nil
 }
 
 // missing returns an error for each kept folder with variables that no cluster has a value
 // for. Flux would fail to apply such a folder.
-func missing(ct *backends.ClusterType, folders []backends.Folder, all []variable) []diag.Diagnostic {
+func missing(ct *backends.ClusterType, folders []backends.Folder,
+	all []variable) []diag.Diagnostic {
 	if ct.Entries {
 		return nil // an entry always has the values
 	}

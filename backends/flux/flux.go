@@ -70,7 +70,8 @@ func (d *decryptionOptions) object() *decryption {
 	if d == nil {
 		return nil
 	}
-	return &decryption{Provider: d.Provider, ServiceAccountName: d.ServiceAccountName, SecretRef: referenceTo(d.SecretRef)}
+	return &decryption{Provider: d.Provider, ServiceAccountName: d.ServiceAccountName,
+		SecretRef: referenceTo(d.SecretRef)}
 }
 
 // decrypting returns the assignment as one that Flux decrypts for, if the reconciler has decryption
@@ -136,7 +137,8 @@ func (flux) Traits() backends.Traits {
 
 // Reconciled returns the name of the object in assignments.yaml.
 func (flux) Reconciled(environment, clusterType string, f backends.Folder) backends.Reconciled {
-	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType, f.DeploymentTarget)}
+	return backends.Reconciled{Object: backends.AssignmentName(environment, clusterType,
+		f.DeploymentTarget)}
 }
 
 // Emit returns the folder with the workspace and, in reconciler.yaml, the workload's source and the
@@ -147,7 +149,9 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 	withheld := o.Decryption
 	a = decrypting(a, &o)
 	if len(a.DependsOn) > 0 && a.GitOps == nil {
-		ds = append(ds, delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"), ""))
+		ds = append(ds,
+			delivery.NeedsGitOps(a.Environment, "dependsOn of "+a.DeploymentTarget).At(a.Ref.At("dependsOn"),
+				""))
 	}
 	variables, problems := variablesOf(a.Clusters, a.DeploymentTarget)
 	ds = append(ds, problems...)
@@ -173,7 +177,8 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 				"write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
 		}
 	}
-	share := shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0, Decryption: o.Decryption}
+	share := shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0,
+		Decryption: o.Decryption}
 	for _, v := range variables {
 		share.Variables = append(share.Variables, v.id())
 	}
@@ -187,11 +192,13 @@ func (flux) Accounts(ct *backends.ClusterType) backends.Accounts {
 	o, _ := optionsOf(ct.Reconciler)
 	out := backends.Accounts{Namespaces: []string{o.Namespace}}
 	for _, namespace := range slices.Compact([]string{defaultNamespace, o.Namespace}) {
-		out.Folders = append(out.Folders, backends.Account{Namespace: namespace, Name: "kustomize-controller"})
+		out.Folders = append(out.Folders,
+			backends.Account{Namespace: namespace, Name: "kustomize-controller"})
 		out.Fetched = append(out.Fetched, backends.Account{Namespace: namespace, Name: "helm-controller"})
 	}
 	if o.ServiceAccountName != "" {
-		out.Fetched = append(out.Fetched, backends.Account{Namespace: o.Namespace, Name: o.ServiceAccountName})
+		out.Fetched = append(out.Fetched,
+			backends.Account{Namespace: o.Namespace, Name: o.ServiceAccountName})
 	}
 	return out
 }
@@ -203,7 +210,8 @@ const defaultNamespace = "flux-system"
 func (flux) Central(*backends.ClusterType, []string) []backends.Object { return nil }
 
 // referenced returns the folder of a workload that Flux fetches.
-func referenced(a *backends.Assignment, o options, variables []variable) (delivery.Content, []diag.Diagnostic) {
+func referenced(a *backends.Assignment, o options, variables []variable) (delivery.Content,
+	[]diag.Diagnostic) {
 	name, ds := nameOf(a, o)
 	source, problems := delivery.SourceOf(a)
 	ds = append(ds, problems...)
@@ -240,7 +248,8 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	case !model.IsDNSSubdomain(name):
 		return "", []diag.Diagnostic{diag.New(diag.BadSpec,
 			fmt.Sprintf("%q is no name for the Flux objects of %s", name, a.DeploymentTarget)).
-			On("flux.namePattern").At(ref, "").Hinting("a name has lower case letters, digits, dashes and dots")}
+			On("flux.namePattern").At(ref,
+			"").Hinting("a name has lower case letters, digits, dashes and dots")}
 	case a.GitOps != nil && (delivery.Reserved(a, name) ||
 		model.ShortName(name, model.MaxLabel) == clusterConfig(a.Environment, a.ClusterType)):
 		return "", []diag.Diagnostic{diag.New(diag.NameCollision,

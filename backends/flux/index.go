@@ -16,7 +16,8 @@ import (
 // Kustomization per folder, which depends on the Kustomizations of folders that must be
 // ready first. If clusters have values of their own, Index also returns a folder for each of
 // them.
-func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -29,7 +30,8 @@ func (flux) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	if len(variables) > 0 && ct.GitOps != nil && !ct.Entries {
 		for i := range ct.Clusters {
 			folder := clustersFolder + "/" + ct.Clusters[i].Name + "/"
-			list, values := kubernetes.Kustomization([]string{valuesFile}), clusterValues(ct, o, &ct.Clusters[i], variables)
+			list, values := kubernetes.Kustomization([]string{valuesFile}),
+				clusterValues(ct, o, &ct.Clusters[i], variables)
 			list.Path, values.Path = folder+list.Path, folder+values.Path
 			files = append(files, list, values)
 		}
@@ -74,7 +76,8 @@ func assignment(ct *backends.ClusterType, o options, f backends.Folder) kubernet
 			Name: clusterConfig(ct.Environment, ct.Name)}}}
 	}
 	for _, target := range f.DependsOn {
-		spec.DependsOn = append(spec.DependsOn, reference{backends.AssignmentName(ct.Environment, ct.Name, target)})
+		spec.DependsOn = append(spec.DependsOn,
+			reference{backends.AssignmentName(ct.Environment, ct.Name, target)})
 	}
 	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
 		Metadata: delivery.AssignmentMeta(ct, f, o.Namespace), Spec: spec}
@@ -113,7 +116,8 @@ func (flux) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []
 	case diag.Errors(ds):
 		return nil, ds
 	case ct.GitOps == nil:
-		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment, "the root reconciler of cluster type "+ct.Name).
+		return nil, []diag.Diagnostic{delivery.NeedsGitOps(ct.Environment,
+			"the root reconciler of cluster type "+ct.Name).
 			At(delivery.Environment(ct.Environment, ""), "")}
 	}
 	source, ds := treeSource(ct, o)
@@ -185,7 +189,8 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 	if !ok {
 		return source, []diag.Diagnostic{diag.New(diag.BadSpec, "Flux fetches git repositories by "+
 			"https, http or ssh, not "+g.Repo).
-			At(delivery.Environment(ct.Environment, "gitops.repo"), "").Hinting("give the repository's https or ssh URL")}
+			At(delivery.Environment(ct.Environment, "gitops.repo"),
+				"").Hinting("give the repository's https or ssh URL")}
 	}
 	spec := gitSpec(o, url, &model.Git{Branch: g.Branch}, o.OfTree(g))
 	spec.Ignore = ignored(ct)
@@ -194,9 +199,9 @@ func treeSource(ct *backends.ClusterType, o options) (kubernetes.Object, []diag.
 }
 
 // ignored returns rules, in the form of .gitignore, for everything that a cluster does not need.
-// They keep its entry, and the folders of its cluster type and of all the type's classes. A commit may change the class
-// of the cluster. If the cluster has no entry, ignored returns "". Otherwise it would change the
-// sources of clusters that pull only their type's own folder.
+// They keep its entry, and the folders of its cluster type and of all the type's classes. A commit
+// may change the class of the cluster. If the cluster has no entry, ignored returns "". Otherwise
+// it would change the sources of clusters that pull only their type's own folder.
 func ignored(ct *backends.ClusterType) string {
 	if !ct.Entries {
 		return ""

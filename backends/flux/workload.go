@@ -116,7 +116,8 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 	}
 	// Failures are retried and never undone, as the controller's documentation
 	// recommends: an undone upgrade hides its reason.
-	action := helmAction{DisableWait: !o.Wait, Strategy: strategy{Name: "RetryOnFailure", RetryInterval: o.RetryInterval}}
+	action := helmAction{DisableWait: !o.Wait,
+		Strategy: strategy{Name: "RetryOnFailure", RetryInterval: o.RetryInterval}}
 	upgrade := action
 	upgrade.CRDs = "CreateReplace"
 	if h.CRDs == model.SkipCRDs {
@@ -223,9 +224,10 @@ func chartSpec(o options, h *model.Helm, secret string) ociRepository {
 	}
 	return ociRepository{
 		Interval: o.Interval, Timeout: o.fetchTimeout, URL: delivery.ChartURL(h),
-		LayerSelector: &layerSelector{MediaType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip", Operation: "copy"},
-		Ref:           ref,
-		SecretRef:     referenceTo(secret),
+		LayerSelector: &layerSelector{MediaType: "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+			Operation: "copy"},
+		Ref:       ref,
+		SecretRef: referenceTo(secret),
 	}
 }
 
@@ -268,7 +270,8 @@ func withoutHours(duration string) (string, error) {
 // Flux deletes objects that leave a Kustomization right after it has applied the other objects,
 // unless the object says otherwise by then. Objects that move to another Kustomization would be
 // deleted before that one applies them: handover marks them first.
-func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content, []diag.Diagnostic) {
+func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content,
+	[]diag.Diagnostic) {
 	applied, left := kubernetes.WithoutHooks(delivery.Rendered(a))
 	content := delivery.Content{Manifests: annotated(applied)}
 	ordinary, _ := kubernetes.Split(applied, isHook)
@@ -286,7 +289,8 @@ func rendered(a *backends.Assignment, o options, _ []variable) (delivery.Content
 		ds = append(ds, d)
 	case o.Rendered == "handover":
 		for i := range content.Manifests {
-			content.Manifests[i].Value = kubernetes.Annotate(content.Manifests[i].Value, pruneAnnotation, "disabled")
+			content.Manifests[i].Value = kubernetes.Annotate(content.Manifests[i].Value, pruneAnnotation,
+				"disabled")
 		}
 	}
 	return content, ds
@@ -309,7 +313,8 @@ func apart(a *backends.Assignment, o options, content *delivery.Content) []diag.
 	if diag.Errors(ds) || o.ServiceAccountName == "" {
 		return ds
 	}
-	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder, GitOps: a.GitOps}
+	ct := &backends.ClusterType{Environment: a.Environment, Name: a.ClusterType, Folder: a.Folder,
+		GitOps: a.GitOps}
 	content.Access, content.Apart = access, "manifests"
 	content.Reconciler = []kubernetes.Object{{APIVersion: kustomizeAPI, Kind: "Kustomization",
 		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: kustomization{

@@ -36,7 +36,8 @@ func (e exceeded) Error() string { return string(e) }
 // spend counts steps, and panics with exceeded beyond the bound.
 func (r *run) spend(steps int) {
 	if r.steps += steps; r.steps > maxSteps {
-		panic(exceeded("it goes on for too long: a loop or a recursion has too many rounds, or works on too much"))
+		panic(exceeded(
+			"it goes on for too long: a loop or a recursion has too many rounds, or works on too much"))
 	}
 }
 
@@ -101,7 +102,8 @@ func (r *run) bounded(name string) any {
 		if estimate := growth[name]; estimate != nil {
 			bytes := estimate(c)
 			if bytes > maxOutput {
-				panic(exceeded(fmt.Sprintf("%s makes more than %s, or works on too much", name, mebibytes(maxOutput))))
+				panic(exceeded(
+					fmt.Sprintf("%s makes more than %s, or works on too much", name, mebibytes(maxOutput))))
 			}
 			r.spend(int(bytes) / stepSize)
 		}
@@ -130,8 +132,9 @@ func namesOf(text string) map[string]bool {
 }
 
 // shallow are the functions that read no more of a value than its kind, or one of its fields.
-var shallow = namesOf("get hasKey set unset dig index default empty coalesce ternary list tuple dict first mustFirst" +
-	" last mustLast kindOf kindIs typeOf typeIs typeIsLike fail")
+var shallow = namesOf(
+	"get hasKey set unset dig index default empty coalesce ternary list tuple dict first mustFirst" +
+		" last mustLast kindOf kindIs typeOf typeIs typeIsLike fail")
 
 // call is a call of a function, with the size of its arguments. Its numbers are floats,
 // which do not overflow.
@@ -186,8 +189,10 @@ var growth = map[string]func(call) float64{
 
 	"uniq": square, "mustUniq": square, "without": square, "mustWithout": square,
 
-	"regexMatch": searchedOnce, "mustRegexMatch": searchedOnce, "regexFind": searchedOnce, "mustRegexFind": searchedOnce,
-	"regexFindAll": searched, "mustRegexFindAll": searched, "regexSplit": searched, "mustRegexSplit": searched,
+	"regexMatch": searchedOnce, "mustRegexMatch": searchedOnce, "regexFind": searchedOnce,
+	"mustRegexFind": searchedOnce,
+	"regexFindAll":  searched, "mustRegexFindAll": searched, "regexSplit": searched,
+	"mustRegexSplit":  searched,
 	"regexReplaceAll": replaced, "mustRegexReplaceAll": replaced,
 	"regexReplaceAllLiteral": replaced, "mustRegexReplaceAllLiteral": replaced,
 }

@@ -28,8 +28,9 @@ type content struct {
 	objects  []backends.Object
 	resource bool // it is YAML with only Kubernetes objects
 
-	plaintext []string          // the names of Secrets in it
-	encrypted []diag.Diagnostic // of its objects with ciphertext that no one decrypts; without positions
+	plaintext []string // the names of Secrets in it
+	// of its objects with ciphertext that no one decrypts; without positions
+	encrypted []diag.Diagnostic
 }
 
 // content checks that the output matches its content type, and adds kalypso's label and
@@ -56,7 +57,9 @@ func (o *output) json(a *backends.Assignment) (content, *diag.Diagnostic) {
 	if err := json.Unmarshal(o.text, &v); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return content{}, o.broken("JSON", 1+bytes.Count(o.text[:max(int(syntax.Offset)-1, 0)], []byte("\n")), err.Error())
+			return content{},
+				o.broken("JSON", 1+bytes.Count(o.text[:max(int(syntax.Offset)-1, 0)], []byte("\n")),
+					err.Error())
 		}
 		return content{}, o.broken("JSON", 1, err.Error())
 	}
@@ -96,7 +99,8 @@ func (o *output) broken(what string, line int, why string) *diag.Diagnostic {
 		d = d.Hinting("quote the value in the template, write it with quote or toYaml, or a mapping of " +
 			"strings with stringify")
 	case strings.Contains(why, ", which is no "):
-		d = d.Hinting("write a value of the type that API servers read there, or give the file the content type text")
+		d = d.Hinting(
+			"write a value of the type that API servers read there, or give the file the content type text")
 	case what == "YAML" || what == "JSON":
 		d = d.Hinting("write values with toYaml, toJson or quote, or give the file the content type text")
 	}
@@ -269,7 +273,8 @@ func (d document) read() (v model.Value, line int, err error) {
 		return fail(err)
 	}
 	if err := reader.Decode(&node); err != io.EOF {
-		return fail(fmt.Errorf("line %d: there is more than one document, and no line of --- between them", 1))
+		return fail(fmt.Errorf(
+			"line %d: there is more than one document, and no line of --- between them", 1))
 	}
 	if len(text) > maxOutput {
 		return fail(fmt.Errorf("its anchors make more than %s of it", mebibytes(maxOutput)))

@@ -117,7 +117,8 @@ func add(into map[string]any, source any) {
 		err = v.UnmarshalJSON(text)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("gotemplate: reading %T: %v", source, err)) // strings, bools and Values always have JSON
+		// strings, bools and Values always have JSON
+		panic(fmt.Sprintf("gotemplate: reading %T: %v", source, err))
 	}
 	for _, f := range v.Fields() {
 		into[f.Name] = plain(f.Value)

@@ -95,14 +95,16 @@ func textOf(v model.Value) (string, error) {
 }
 
 // hash returns a number that identifies a value: the same number as in the original Kalypso, since
-// existing trees contain it. The original uses the second format of github.com/mitchellh/hashstructure.
+// existing trees contain it. The original uses the second format of
+// github.com/mitchellh/hashstructure.
 func hash(x any) (string, error) {
 	sum, err := sumOf(reflect.ValueOf(x))
 	return strconv.FormatUint(sum, 10), err
 }
 
 // sumOf returns the sum of a value; nil has the sum of the int 0. The sum of a list includes the
-// sums of its elements, in order, and the sum of a mapping includes the sums of its fields, in any order.
+// sums of its elements, in order, and the sum of a mapping includes the sums of its fields, in any
+// order.
 func sumOf(v reflect.Value) (sum uint64, err error) {
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -255,7 +257,8 @@ func (o *output) shell() *diag.Diagnostic {
 			"type text, which is not looked at")
 		return &d
 	}
-	_, err := syntax.NewParser(syntax.Variant(language)).Parse(&shallowReader{strings.NewReader(string(o.text))}, o.path)
+	_, err := syntax.NewParser(syntax.Variant(language)).Parse(
+		&shallowReader{strings.NewReader(string(o.text))}, o.path)
 	if err == nil {
 		return nil
 	}
@@ -336,7 +339,8 @@ func printf(format string, args ...any) (string, error) {
 		// A pointer in a list is its text for these verbs, and a number for others.
 		text := strings.Contains("vsqT%", d[2]) && !strings.Contains(d[1], "#")
 		if d[2] == "p" || nested && !text {
-			return "", fmt.Errorf("%s writes where in memory a value is, which is somewhere else in each build", d[0])
+			return "", fmt.Errorf(
+				"%s writes where in memory a value is, which is somewhere else in each build", d[0])
 		}
 	}
 	out := fmt.Sprintf(format, args...)

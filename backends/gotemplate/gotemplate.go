@@ -85,7 +85,8 @@ func (gotemplate) Central(*backends.ClusterType, []string) []backends.Object { r
 // Index returns README.md, and kustomization.yaml with the folders that have one. It also returns
 // kustomization.yaml if a folder of the reconciler would have one, even if its list is empty. A
 // cluster that pulls the file must not lose it with the last folder.
-func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (gotemplate) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	var names []string
 	for _, f := range folders {
 		if delivery.SharedOf[shared](f, backend).Kustomization {
@@ -107,13 +108,16 @@ func (gotemplate) Accounts(*backends.ClusterType) backends.Accounts {
 }
 
 // Bootstrap returns only a diagnostic with the reason: only the platform team knows its reconciler.
-func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte, []diag.Diagnostic) {
+func (gotemplate) Bootstrap(ct *backends.ClusterType, _ []backends.Folder) ([]byte,
+	[]diag.Diagnostic) {
 	return nil, []diag.Diagnostic{delivery.NoBootstrap(ct)}
 }
 
 // Entries returns the reason why clusters cannot have entries.
-func (gotemplate) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
-	return nil, delivery.NoEntries(ct, "kalypso does not know how its reconciler would follow a folder")
+func (gotemplate) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
+	return nil, delivery.NoEntries(ct,
+		"kalypso does not know how its reconciler would follow a folder")
 }
 
 // source is a template as the platform wrote it.
@@ -135,8 +139,9 @@ func sourcesOf(spec backends.Spec, field string) (out []source, given bool) {
 			return v.Text()
 		}
 		out = append(out, source{
-			path: f.Name, text: text("template"), contentType: text("contentType"), executable: text("mode") == "0755",
-			ref: spec.Ref.At(model.JoinPath(backend+"."+field, model.Label(f.Name))),
+			path: f.Name, text: text("template"), contentType: text("contentType"),
+			executable: text("mode") == "0755",
+			ref:        spec.Ref.At(model.JoinPath(backend+"."+field, model.Label(f.Name))),
 		})
 	}
 	return out, given
@@ -159,7 +164,8 @@ func (e *emission) build() {
 	reconciler, _ := sourcesOf(a.Reconciler, "reconciler")
 	if len(reconciler) == 0 && !a.Render {
 		e.report(diag.New(diag.BadSpec,
-			"no template of the reconciler brings the manifests of "+a.DeploymentTarget+" to the cluster type").
+			"no template of the reconciler brings the manifests of "+a.DeploymentTarget+
+				" to the cluster type").
 			At(a.Reconciler.Ref.At(backend), "").Hinting("write one under gotemplate.reconciler, or set " +
 			"render: true on the deployment target"))
 	}
@@ -201,19 +207,22 @@ func (e *emission) rendered() {
 		e.folder.Add(f, objects, true)
 	}
 	e.report(e.folder.Projected(a)...)
-	hooks := len(left) > 0 || slices.ContainsFunc(applied, func(o model.Projected) bool { return len(o.Hooks) > 0 })
+	hooks := len(left) > 0 ||
+		slices.ContainsFunc(applied, func(o model.Projected) bool { return len(o.Hooks) > 0 })
 	if hooks {
 		e.report(diag.New(diag.Hook,
 			fmt.Sprintf("the chart of %s has hooks, which no template can run: those of an installation "+
 				"or upgrade are applied with the rest, the others not at all", a.DeploymentTarget)).
-			At(a.Ref.At("manifests"), "").Hinting("refer to the chart instead of rendering it where its hooks matter"))
+			At(a.Ref.At("manifests"),
+				"").Hinting("refer to the chart instead of rendering it where its hooks matter"))
 	}
 }
 
 // add adds the file that a template makes, if it makes one.
 func (e *emission) add(s source) {
 	if err := files.CheckPath(s.path); err != nil {
-		e.report(files.Bad(s.ref, fmt.Sprintf("%q %v", s.path, err)).Hinting("give the file another path"))
+		e.report(files.Bad(s.ref,
+			fmt.Sprintf("%q %v", s.path, err)).Hinting("give the file another path"))
 		return
 	}
 	p, ds := programOf(s)
@@ -251,7 +260,8 @@ func (e *emission) add(s source) {
 		e.report(kubernetes.Plaintext(s.path, made.plaintext).On(s.ref.String()).At(s.ref.At("template"),
 			"").Hinting(files.InsteadOfSecret))
 	}
-	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects, made.resource)
+	e.folder.Add(backends.File{Path: s.path, Data: made.data, Executable: s.executable}, made.objects,
+		made.resource)
 }
 
 // undelivered reports secrets that no template uses, if the templates make the workspace.
@@ -263,7 +273,8 @@ func (e *emission) undelivered() {
 		e.report(diag.New(diag.UndeliverableSecret,
 			fmt.Sprintf("%s is a secret, and no template delivers it", s.Name)).On(s.Name).
 			At(e.assignment.Reconciler.Ref.At(backend+".namespace"), "").
-			Hinting("range over .Secrets in a template, or leave namespace out, so that the namespace service delivers them"))
+			Hinting("range over .Secrets in a template, or leave namespace out, so that the namespace " +
+				"service delivers them"))
 	}
 }
 

@@ -213,6 +213,7 @@ func (i *instrument) command(p place, at parse.Pos) *parse.CommandNode {
 	i.places = append(i.places, p)
 	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{
 		parse.NewIdentifier(markFunction).SetPos(at),
-		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number), Text: strconv.Itoa(number)},
+		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number),
+			Text: strconv.Itoa(number)},
 	}}
 }

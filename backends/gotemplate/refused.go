@@ -16,8 +16,9 @@ var refused = func() map[string]string {
 			"randInt shuffle uuidv4 bcrypt htpasswd " +
 			"encryptAES genPrivateKey genCA genCAWithKey genSelfSignedCert genSelfSignedCertWithKey " +
 			"genSignedCert genSignedCertWithKey",
-		"makes or reads secrets, which no file may hold in plain text": "derivePassword decryptAES buildCustomCert",
-		"depends on the operating system of whoever builds":            "osBase osClean osDir osExt osIsAbs",
+		"makes or reads secrets, which no file may hold in plain text": "derivePassword decryptAES " +
+			"buildCustomCert",
+		"depends on the operating system of whoever builds": "osBase osClean osDir osExt osIsAbs",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			all[name] = why
@@ -31,7 +32,8 @@ func instead(name string) string {
 	switch why := refused[name]; {
 	case strings.HasPrefix(name, "os"):
 		return "use " + strings.ToLower(name[2:3]) + name[3:] + ", which takes paths with slashes"
-	case strings.HasPrefix(why, "reads"), strings.HasPrefix(why, "asks"), strings.HasPrefix(why, "depends"):
+	case strings.HasPrefix(why, "reads"), strings.HasPrefix(why, "asks"),
+		strings.HasPrefix(why, "depends"):
 		return "say it in a config, and read it from .ConfigData"
 	}
 	return "keep secrets in a secret store, and refer to them with schema.#Secret; make names of " +

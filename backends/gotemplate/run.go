@@ -116,12 +116,14 @@ func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnos
 
 // problem returns a diagnostic about the template.
 func (s source) problem(format string, args ...any) diag.Diagnostic {
-	return diag.New(diag.Template, oneLine(fmt.Sprintf(format, args...))).On(s.ref.String()).At(s.ref.At("template"), "")
+	return diag.New(diag.Template,
+		oneLine(fmt.Sprintf(format, args...))).On(s.ref.String()).At(s.ref.At("template"), "")
 }
 
 // failed splits the message of text/template about a template that it cannot parse or run.
 // The parts are the template's name, the line, the column, the expression, and the problem.
-var failed = lazyregexp.New(`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
+var failed = lazyregexp.New(
+	`(?s)^template: [^:]*:(\d+)(?::\d+)?: (?:executing "[^"]*" at <(.*?)>: )?(.*)$`)
 
 // missing matches its message about a key that does not exist.
 var missing = lazyregexp.New(`map has no entry for key "(.*)"$`)
@@ -151,7 +153,8 @@ func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	} else if near := spelling.Nearest(key[1], besides(expression, key[1], data)); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return s.problem("the template of %s fails %s: there is no key %s", s.path, where, strconv.Quote(key[1])).Hinting(hint)
+	return s.problem("the template of %s fails %s: there is no key %s", s.path, where,
+		strconv.Quote(key[1])).Hinting(hint)
 }
 
 // besides returns the keys of the mapping in which a chain of fields, such as
@@ -173,5 +176,6 @@ var own = lazyregexp.New(` \| ` + markFunction + ` \d+`)
 func withoutOwn(text string) string { return own.ReplaceAllString(text, "") }
 
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }),
+		" ")
 }

@@ -83,7 +83,8 @@ func AccessOf(a *backends.Assignment, name, namespace string) (*Access, []diag.D
 	out := &Access{Account: name + workloadSuffix, Namespace: namespace,
 		namespaces: append([]string{a.Namespace}, names...)}
 	var bad []string
-	out.namespaced, bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
+	out.namespaced,
+		bad = rulesOf(a.Bounds.Objects.Namespaced, func(string, string) bool { return true })
 	clusterScoped, worse := rulesOf(a.Bounds.Objects.ClusterScoped, ofCluster)
 	for _, r := range clusterScoped {
 		if slices.Equal(r.APIGroups, []string{""}) && slices.Equal(r.Resources, []string{"namespaces"}) {
@@ -142,7 +143,8 @@ func ofCluster(group, kind string) bool {
 
 // rulesOf returns the rules that allow the kinds of patterns, and the patterns that no rule
 // expresses, or that do not fit.
-func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules []rule, bad []string) {
+func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules []rule,
+	bad []string) {
 	for _, p := range patterns {
 		group, kind, found := strings.Cut(p, "/")
 		if !found {
@@ -162,7 +164,8 @@ func rulesOf(patterns model.Patterns, fits func(group, kind string) bool) (rules
 			// wrong for gateways and similar names.
 			plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 			resources[0] = plural.Resource
-			if s := singular.Resource; len(s) > 1 && s[len(s)-1] == 'y' && strings.ContainsRune("aeo", rune(s[len(s)-2])) {
+			if s := singular.Resource; len(s) > 1 && s[len(s)-1] == 'y' &&
+				strings.ContainsRune("aeo", rune(s[len(s)-2])) {
 				resources[0] = s + "s"
 			}
 		}
@@ -239,11 +242,13 @@ var clusterScopedKinds = map[string]string{
 	"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
 	"networking.k8s.io":            "IngressClass IPAddress ServiceCIDR",
 	"node.k8s.io":                  "RuntimeClass",
-	"policy.networking.k8s.io":     "AdminNetworkPolicy BaselineAdminNetworkPolicy ClusterNetworkPolicy",
-	"rbac.authorization.k8s.io":    "ClusterRole ClusterRoleBinding",
-	"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourceSlice",
-	"scheduling.k8s.io":            "PriorityClass",
-	"storage.k8s.io":               "StorageClass CSIDriver CSINode VolumeAttachment VolumeAttributesClass",
+	"policy.networking.k8s.io": "AdminNetworkPolicy BaselineAdminNetworkPolicy " +
+		"ClusterNetworkPolicy",
+	"rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+	"resource.k8s.io":           "DeviceClass DeviceTaintRule ResourceSlice",
+	"scheduling.k8s.io":         "PriorityClass",
+	"storage.k8s.io": "StorageClass CSIDriver CSINode VolumeAttachment " +
+		"VolumeAttributesClass",
 	"snapshot.storage.k8s.io":      "VolumeSnapshotClass VolumeSnapshotContent",
 	"groupsnapshot.storage.k8s.io": "VolumeGroupSnapshotClass VolumeGroupSnapshotContent",
 	"storagemigration.k8s.io":      "StorageVersionMigration",
@@ -287,7 +292,8 @@ func AsksToStay(v model.Value) bool {
 			continue
 		}
 		asked := options(Annotation(v, name))
-		if slices.ContainsFunc(options(values), func(option string) bool { return slices.Contains(asked, option) }) {
+		if slices.ContainsFunc(options(values),
+			func(option string) bool { return slices.Contains(asked, option) }) {
 			return true
 		}
 	}
@@ -349,7 +355,10 @@ func IsArgoHook(o model.Projected) bool {
 
 // Annotation returns an annotation of an object. It returns "" if the object does not have
 // it.
-func Annotation(v model.Value, name string) string { return Text(v, "metadata", "annotations", name) }
+func Annotation(v model.Value,
+	name string) string {
+	return Text(v, "metadata", "annotations", name)
+}
 
 // Lacks returns the given labels that an object does not have.
 func Lacks(v model.Value, labels []string) []string {

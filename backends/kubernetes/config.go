@@ -69,7 +69,8 @@ func patchData(data map[string]string, gone []string) map[string]*string {
 
 // ConfigData returns the data of the ConfigMap "platform-config" for values. It reports a
 // diagnostic for each value that the ConfigMap cannot contain.
-func ConfigData(format model.ConfigFormat, values model.Value) (map[string]string, []diag.Diagnostic) {
+func ConfigData(format model.ConfigFormat, values model.Value) (map[string]string,
+	[]diag.Diagnostic) {
 	if format == model.ConfigMap || format == "" {
 		return configData(values)
 	}
@@ -123,7 +124,8 @@ func validKey(key string) bool {
 	}
 	for _, c := range []byte(key) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_',
+			c == '.':
 		default:
 			return false
 		}
@@ -133,7 +135,8 @@ func validKey(key string) bool {
 
 // BadKey reports a key of the values of a platform config.
 func BadKey(key, problem, hint string) diag.Diagnostic {
-	return diag.New(diag.BadConfigKey, "the value "+model.Label(key)+" "+problem).On(model.Label(key)).Hinting(hint)
+	return diag.New(diag.BadConfigKey,
+		"the value "+model.Label(key)+" "+problem).On(model.Label(key)).Hinting(hint)
 }
 
 // ConfigText returns all values, a struct, as one document.
@@ -175,11 +178,13 @@ func ConfigText(format model.ConfigFormat, values model.Value) ([]byte, []diag.D
 }
 
 func unwritable(format model.ConfigFormat, err error) diag.Diagnostic {
-	return diag.New(diag.BadConfigKey, fmt.Sprintf("the platform config cannot be written as %s: %v", format, err))
+	return diag.New(diag.BadConfigKey,
+		fmt.Sprintf("the platform config cannot be written as %s: %v", format, err))
 }
 
 // assignments returns a line, or several, for each value.
-func assignments(values model.Value, line func(name, value string) string) ([]byte, []diag.Diagnostic) {
+func assignments(values model.Value, line func(name, value string) string) ([]byte,
+	[]diag.Diagnostic) {
 	var out bytes.Buffer
 	var ds []diag.Diagnostic
 	for _, f := range values.Fields() {
@@ -217,11 +222,16 @@ func variableName(name string) bool {
 // shellsOwn are the variables that dash or bash set themselves. A file that sets one of them
 // fails, or the shell reads back a different value (bash(1), Shell Variables; dash(1)).
 var shellsOwn = map[string]bool{
-	"_": true, "BASHOPTS": true, "BASHPID": true, "BASH_ALIASES": true, "BASH_ARGC": true, "BASH_ARGV": true,
-	"BASH_ARGV0": true, "BASH_CMDS": true, "BASH_COMMAND": true, "BASH_LINENO": true, "BASH_MONOSECONDS": true,
-	"BASH_REMATCH": true, "BASH_SOURCE": true, "BASH_SUBSHELL": true, "BASH_VERSINFO": true, "COMP_WORDBREAKS": true,
-	"DIRSTACK": true, "EPOCHREALTIME": true, "EPOCHSECONDS": true, "EUID": true, "FUNCNAME": true, "GROUPS": true,
-	"HISTCMD": true, "LINENO": true, "OPTIND": true, "PIPESTATUS": true, "PPID": true, "RANDOM": true, "SECONDS": true,
+	"_": true, "BASHOPTS": true, "BASHPID": true, "BASH_ALIASES": true, "BASH_ARGC": true,
+	"BASH_ARGV":  true,
+	"BASH_ARGV0": true, "BASH_CMDS": true, "BASH_COMMAND": true, "BASH_LINENO": true,
+	"BASH_MONOSECONDS": true,
+	"BASH_REMATCH":     true, "BASH_SOURCE": true, "BASH_SUBSHELL": true, "BASH_VERSINFO": true,
+	"COMP_WORDBREAKS": true,
+	"DIRSTACK":        true, "EPOCHREALTIME": true, "EPOCHSECONDS": true, "EUID": true,
+	"FUNCNAME": true, "GROUPS": true,
+	"HISTCMD": true, "LINENO": true, "OPTIND": true, "PIPESTATUS": true, "PPID": true, "RANDOM": true,
+	"SECONDS":   true,
 	"SHELLOPTS": true, "SRANDOM": true, "UID": true,
 }
 
@@ -272,7 +282,8 @@ func clusterData(a *backends.Assignment, values model.Value) (data, base map[str
 	gone []string, ds []diag.Diagnostic) {
 	kept, _ := values.WithoutNulls()
 	data, ds = ConfigData(a.ConfigFormat, kept)
-	base, _ = ConfigData(a.ConfigFormat, a.Values) // the emission of the assignment reports its problems
+	// the emission of the assignment reports its problems
+	base, _ = ConfigData(a.ConfigFormat, a.Values)
 	for key := range base {
 		if _, there := data[key]; !there {
 			gone = append(gone, key)

@@ -113,7 +113,8 @@ type imageFinder struct {
 // object looks for images in an object, or in the objects of a list.
 func (f *imageFinder) object(o model.Value) {
 	kind := Text(o, "kind")
-	if items, ok := o.Lookup("items"); ok && strings.HasSuffix(kind, "List") && items.Kind() == model.List {
+	if items, ok := o.Lookup("items"); ok && strings.HasSuffix(kind, "List") &&
+		items.Kind() == model.List {
 		for _, item := range items.Elems() {
 			f.object(item)
 		}
@@ -217,8 +218,9 @@ type podTemplate struct {
 // counted are the fields with the number of pods at once, by kinds of Kubernetes. An empty field
 // means that the kind has no such number.
 var counted = map[string]string{
-	"Deployment": "replicas", "StatefulSet": "replicas", "ReplicaSet": "replicas", "ReplicationController": "replicas",
-	"Job": "parallelism", "CronJob": "parallelism", "DaemonSet": "",
+	"Deployment": "replicas", "StatefulSet": "replicas", "ReplicaSet": "replicas",
+	"ReplicationController": "replicas",
+	"Job":                   "parallelism", "CronJob": "parallelism", "DaemonSet": "",
 }
 
 // podTemplates returns the pod templates of objects. Objects of other kinds count if they
@@ -436,7 +438,8 @@ func withLimits(r *corev1.ResourceRequirements) {
 }
 
 func dropNegative(list corev1.ResourceList) {
-	maps.DeleteFunc(list, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.Sign() < 0 })
+	maps.DeleteFunc(list,
+		func(_ corev1.ResourceName, q resource.Quantity) bool { return q.Sign() < 0 })
 }
 
 // QuotaOf returns the quota of a namespace service as Requests.

@@ -108,7 +108,8 @@ func README(ct *backends.ClusterType, folders []backends.Folder) backends.File {
 	if description := strings.TrimSpace(ct.Description); description != "" {
 		fmt.Fprintf(&out, "%s\n\n", description)
 	}
-	fmt.Fprintf(&out, "What kalypso assigns to the cluster type `%s` in the environment `%s`.\n", ct.Name, ct.Environment)
+	fmt.Fprintf(&out, "What kalypso assigns to the cluster type `%s` in the environment `%s`.\n",
+		ct.Name, ct.Environment)
 	fmt.Fprint(&out, "This folder is generated: change the platform, not the files.\n\n")
 	if len(folders) == 0 {
 		fmt.Fprint(&out, "There are no assignments.\n")

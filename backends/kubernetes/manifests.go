@@ -54,7 +54,8 @@ func (w *workspace) manifest(v model.Value, path string) {
 	}
 	if err := kubetype.Check(v); err != nil {
 		for _, f := range err.Fields {
-			w.report(diag.NotAnObject, model.JoinPath(path, f.Path), "%s of the manifest %s", f.Path, f.Problem)
+			w.report(diag.NotAnObject, model.JoinPath(path, f.Path), "%s of the manifest %s", f.Path,
+				f.Problem)
 		}
 		return
 	}
@@ -127,14 +128,16 @@ func Manifests(a *backends.Assignment, projected []model.Projected) (files []bac
 	if a.Render && a.Restart {
 		var any bool
 		if items, any = restarting(a, items); !any {
-			ds = backends.NoRestart(a, "none of the rendered manifests is a Deployment, StatefulSet or DaemonSet", "remove it")
+			ds = backends.NoRestart(a,
+				"none of the rendered manifests is a Deployment, StatefulSet or DaemonSet", "remove it")
 		}
 	}
 	p := &projection{assignment: a, scopes: scopesOf(items), seen: map[backends.Object]bool{}}
 	for _, o := range items {
 		if o.Unstable == "" {
 			p.add(o.Value)
-		} else if !slices.ContainsFunc(p.ds, func(d diag.Diagnostic) bool { return d.Message == o.Unstable }) {
+		} else if !slices.ContainsFunc(p.ds,
+			func(d diag.Diagnostic) bool { return d.Message == o.Unstable }) {
 			p.ds = append(p.ds, diag.New(diag.Unstable, o.Unstable).On("manifests").Hinting(hintUnstable))
 		}
 	}
@@ -236,7 +239,8 @@ func Identities(p *model.Projection, namespace string) []Placed {
 			Namespace: of.namespaceOf(o.Value), Name: Text(o.Value, "metadata", "name"),
 		}
 		_, defined := of.scopes[id.Group+"/"+id.Kind]
-		out[i] = Placed{id, Text(o.Value, "metadata", "namespace"), id.Namespace != "" && !defined && isCustom(id.Group)}
+		out[i] = Placed{id, Text(o.Value, "metadata", "namespace"),
+			id.Namespace != "" && !defined && isCustom(id.Group)}
 	}
 	return out
 }
@@ -293,7 +297,8 @@ func (p *projection) add(v model.Value) {
 	id := m.Identity()
 	switch {
 	case len(name) > maxName || len(namespace) > model.MaxLabel:
-		p.report("give it a shorter one", "%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
+		p.report("give it a shorter one",
+			"%s %.40s... has a name or a namespace that is too long for Kubernetes", kind, name)
 		return
 	case p.seen[id]:
 		p.report("keep one of the two: remove the other from what is rendered, or give it another name "+
@@ -337,7 +342,8 @@ func PlainSecrets(doc model.Value) []string {
 	}
 	data, _ := doc.Lookup("data")
 	literal, _ := doc.Lookup("stringData")
-	if Text(doc, "apiVersion") == "v1" && Text(doc, "kind") == "Secret" && len(data.Fields())+len(literal.Fields()) > 0 &&
+	if Text(doc, "apiVersion") == "v1" && Text(doc, "kind") == "Secret" &&
+		len(data.Fields())+len(literal.Fields()) > 0 &&
 		!kubetype.Encrypted(doc) && kubetype.Ciphertext(doc) == "" {
 		names = append(names, Text(doc, "metadata", "name"))
 	}
@@ -363,7 +369,8 @@ func (p *projection) keep(own map[string]string, metadata model.Value, field str
 	theirs, _ := metadata.Lookup(field)
 	for _, f := range theirs.Fields() {
 		if f.Value.Kind() != model.String {
-			p.report(hintShape, "%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name, f.Name, f.Value)
+			p.report(hintShape, "%s of %s %s has %s, which is no string: %s", field, m.Kind, m.Metadata.Name,
+				f.Name, f.Value)
 			continue
 		}
 		if _, taken := own[f.Name]; !taken {
@@ -378,7 +385,8 @@ const hintUnstable = "give the chart as a value what the hook makes up, " +
 const hintShape = "every manifest has apiVersion, kind and metadata.name"
 
 func (p *projection) report(hint, format string, args ...any) {
-	p.ds = append(p.ds, diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
+	p.ds = append(p.ds,
+		diag.New(diag.NotRendered, fmt.Sprintf(format, args...)).On("manifests").Hinting(hint))
 }
 
 // isCustom reports whether an API group is not one of Kubernetes itself, most of which have

@@ -33,14 +33,16 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 	for _, t := range teams {
 		spec := policySpec{FailurePolicy: "Fail",
 			MatchConditions: []namedCEL{{"by-what-applies-assignments", t.users(accounts)}}}
-		spec.MatchConstraints.NamespaceSelector.MatchLabels = workspaceLabels(ct.Environment, ct.Name, t.Workspace)
+		spec.MatchConstraints.NamespaceSelector.MatchLabels = workspaceLabels(ct.Environment, ct.Name,
+			t.Workspace)
 		for _, b := range objectBounds {
 			if v := b.of(t, "variables.exempt"); v != nil {
 				spec.Validations = append(spec.Validations, *v)
 			}
 		}
 		if len(spec.Validations) > 0 {
-			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules, changes("*", "*", "Namespaced"))
+			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
+				changes("*", "*", "Namespaced"))
 		}
 		if v := namespaceBound.of(t, `variables.kind != "Namespace"`); v != nil {
 			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
@@ -55,7 +57,8 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 			"."), Labels: workspaceLabels(ct.Environment, ct.Name, t.Workspace)}
 		docs = append(docs,
 			Object{policyAPI, "ValidatingAdmissionPolicy", meta, spec},
-			Object{policyAPI, "ValidatingAdmissionPolicyBinding", meta, policyBinding{meta.Name, []string{"Deny"}}})
+			Object{policyAPI, "ValidatingAdmissionPolicyBinding", meta,
+				policyBinding{meta.Name, []string{"Deny"}}})
 	}
 	if docs == nil {
 		return nil
@@ -101,7 +104,8 @@ type resourceRule struct {
 
 // changes are requests that make or change objects of a kind of resource.
 func changes(group, resources, scope string) resourceRule {
-	return resourceRule{[]string{group}, []string{"*"}, []string{"CREATE", "UPDATE"}, []string{resources}, scope}
+	return resourceRule{[]string{group}, []string{"*"}, []string{"CREATE", "UPDATE"},
+		[]string{resources}, scope}
 }
 
 type namedCEL struct {
@@ -135,15 +139,20 @@ func (t Team) users(accounts backends.Accounts) string {
 				users = append(users, userOf(backends.Account{Namespace: namespace, Name: name}))
 			}
 		}
-		own = append(own, fmt.Sprintf("request.userInfo.username.startsWith(%q) && request.userInfo.username.endsWith(%q)",
-			userOf(backends.Account{Namespace: namespace}), workloadSuffix))
+		own = append(own,
+			fmt.Sprintf("request.userInfo.username.startsWith(%q) && request.userInfo.username.endsWith(%q)",
+				userOf(backends.Account{Namespace: namespace}), workloadSuffix))
 	}
 	slices.Sort(users)
-	return either(append([]string{"request.userInfo.username in " + listOf(slices.Compact(users))}, own...))
+	return either(append([]string{"request.userInfo.username in " + listOf(slices.Compact(users))},
+		own...))
 }
 
 // userOf returns the user name that API servers give a service account.
-func userOf(a backends.Account) string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+func userOf(a backends.Account) string {
+	return "system:serviceaccount:" + a.Namespace + ":" +
+		a.Name
+}
 
 func usersOf(accounts []backends.Account) []string {
 	var out []string
@@ -194,8 +203,10 @@ type bound struct {
 // bound of these namespaces.
 var (
 	objectBounds = []bound{
-		{kindAllowed, "may not bring %s", "leave it out, or let the platform allow it: workspaces: %q: objects: namespaced"},
-		{labelled, "may not bring %s without its labels", "add those that workspaces: %q: requiredLabels has"},
+		{kindAllowed, "may not bring %s",
+			"leave it out, or let the platform allow it: workspaces: %q: objects: namespaced"},
+		{labelled, "may not bring %s without its labels",
+			"add those that workspaces: %q: requiredLabels has"},
 		{noHook, "may not bring %s as a hook", "leave it out, or let the platform allow it: " +
 			"workspaces: %q: reconciler: hooks"},
 		{notKept, "may not keep %s when its assignment goes", "remove the annotation, or let the " +
@@ -275,7 +286,8 @@ func noHook(w *model.Workspace) string {
 	if *w.Reconciler.Hooks {
 		return ""
 	}
-	return "!" + listOf(hookAnnotations) + `.exists(a, a in variables.annotations && variables.annotations[a] != "")`
+	return "!" + listOf(hookAnnotations) +
+		`.exists(a, a in variables.annotations && variables.annotations[a] != "")`
 }
 
 func notKept(w *model.Workspace) string {
@@ -292,7 +304,8 @@ func notKept(w *model.Workspace) string {
 }
 
 func podsSecure(w *model.Workspace) string {
-	levels := []string{string(api.LevelPrivileged), string(api.LevelBaseline), string(api.LevelRestricted)}
+	levels := []string{string(api.LevelPrivileged), string(api.LevelBaseline),
+		string(api.LevelRestricted)}
 	least := slices.Index(levels, w.PodSecurity)
 	if least <= 0 {
 		return ""

@@ -49,7 +49,8 @@ func (w *workspace) secretProviderClasses(how secretProviderClass, secrets []bac
 	}
 }
 
-func (w *workspace) secretProviderClass(how secretProviderClass, name, store string, secrets []backends.Secret) {
+func (w *workspace) secretProviderClass(how secretProviderClass, name, store string,
+	secrets []backends.Secret) {
 	const path = "secrets.secretProviderClass"
 	parameters := map[string]string{}
 	for key, value := range how.Parameters {
@@ -66,16 +67,18 @@ func (w *workspace) secretProviderClass(how secretProviderClass, name, store str
 	for _, s := range secrets {
 		data = append(data, secretObjectData{ObjectName: s.Name, Key: s.Name})
 	}
-	w.add(Object{"secrets-store.csi.x-k8s.io/v1", "SecretProviderClass", w.meta(name), providerClassSpec{
-		Provider:      how.Provider,
-		Parameters:    parameters,
-		SecretObjects: []secretObject{{SecretName: name, Type: "Opaque", Data: data}},
-	}}, path)
+	w.add(Object{"secrets-store.csi.x-k8s.io/v1", "SecretProviderClass", w.meta(name),
+		providerClassSpec{
+			Provider:      how.Provider,
+			Parameters:    parameters,
+			SecretObjects: []secretObject{{SecretName: name, Type: "Opaque", Data: data}},
+		}}, path)
 }
 
 // providerObjects returns the name and the text of the parameter that lists the objects for
 // a provider to mount. Every secret is in a file with its own name.
-func (w *workspace) providerObjects(provider, store string, secrets []backends.Secret) (parameter, text string) {
+func (w *workspace) providerObjects(provider, store string, secrets []backends.Secret) (parameter,
+	text string) {
 	parameter = "objects"
 	var objects any
 	switch provider {
@@ -217,7 +220,8 @@ func awsObjects(secrets []backends.Secret) any {
 		// A JMESPath expression consists of identifiers with dots between them. Other names
 		// must be quoted (https://jmespath.org/specification.html).
 		path := s.Property
-		if slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return !variableName(part) }) {
+		if slices.ContainsFunc(strings.Split(path, "."),
+			func(part string) bool { return !variableName(part) }) {
 			path = string(model.AppendJSONString(nil, path))
 		}
 		split[id].JMESPath = append(split[id].JMESPath, awsPath{path, s.Name})

@@ -56,7 +56,8 @@ func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 		if err != nil {
 			panic("kubernetes: " + err.Error()) // only strings, which always marshal
 		}
-		out[i] = model.KustomPatch{Patch: string(text), Target: map[string]string{"group": "apps", "kind": kind}}
+		out[i] = model.KustomPatch{Patch: string(text),
+			Target: map[string]string{"group": "apps", "kind": kind}}
 	}
 	return out
 }
@@ -66,7 +67,8 @@ func RestartPatches(a *backends.Assignment) []model.KustomPatch {
 func restarting(a *backends.Assignment, objects []model.Projected) ([]model.Projected, bool) {
 	out, any := slices.Clone(objects), false
 	for i, o := range out {
-		if group(Text(o.Value, "apiVersion")) == "apps" && slices.Contains(restarted, Text(o.Value, "kind")) {
+		if group(Text(o.Value, "apiVersion")) == "apps" &&
+			slices.Contains(restarted, Text(o.Value, "kind")) {
 			any = true
 			out[i].Value = replaced(o.Value, model.StringOf(configDigest(a)),
 				"spec", "template", "metadata", "annotations", RestartAnnotation)

@@ -20,7 +20,8 @@ const (
 // also on other objects, for reconcilers other than Helm. A list that contains a definition is
 // replaced by its items. Retained does not change the projection that it receives.
 func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
-	if p == nil || !slices.ContainsFunc(Items(p.Objects), func(o model.Projected) bool { return IsDefinition(o.Value) }) {
+	if p == nil || !slices.ContainsFunc(Items(p.Objects),
+		func(o model.Projected) bool { return IsDefinition(o.Value) }) {
 		return p
 	}
 	out := *p
@@ -118,10 +119,12 @@ func DefinitionsOf(p *model.Projection) map[string]string {
 func Annotate(object model.Value, key, value string) model.Value {
 	metadata, _ := object.Lookup("metadata")
 	annotations, _ := metadata.Lookup("annotations")
-	if metadata.Kind() != model.Struct || annotations.Kind() != model.Struct && annotations.Kind() != model.Null {
+	if metadata.Kind() != model.Struct || annotations.Kind() != model.Struct &&
+		annotations.Kind() != model.Null {
 		return object
 	}
-	fields := slices.DeleteFunc(slices.Clone(annotations.Fields()), func(f model.Field) bool { return f.Name == key })
+	fields := slices.DeleteFunc(slices.Clone(annotations.Fields()),
+		func(f model.Field) bool { return f.Name == key })
 	if value != "" {
 		fields = append(fields, model.Field{Name: key, Value: model.StringOf(value)})
 	}

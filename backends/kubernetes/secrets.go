@@ -23,10 +23,12 @@ func (w *workspace) secrets() {
 	for _, s := range w.assignment.Secrets {
 		switch {
 		case how == nil || how.ExternalSecret == nil && how.SecretProviderClass == nil:
-			w.undeliverable(s, s.Name+" refers to a secret, and the namespace service does not say how secrets are delivered",
+			w.undeliverable(s,
+				s.Name+" refers to a secret, and the namespace service does not say how secrets are delivered",
 				"give the namespace service secrets: externalSecret: {} or secrets: secretProviderClass: {...}")
 		case !validKey(s.Name):
-			w.undeliverable(s, s.Name+" cannot be a key of a Secret", "name the value with letters, digits, '-' and '_' only")
+			w.undeliverable(s, s.Name+" cannot be a key of a Secret",
+				"name the value with letters, digits, '-' and '_' only")
 		default:
 			deliverable = append(deliverable, s)
 		}
@@ -119,7 +121,8 @@ func (w *workspace) externalSecret(how externalSecret, secrets []backends.Secret
 		}
 		spec.Data = append(spec.Data, data)
 	}
-	w.add(Object{"external-secrets.io/v1", "ExternalSecret", w.meta(secretName), spec}, "secrets.externalSecret")
+	w.add(Object{"external-secrets.io/v1", "ExternalSecret", w.meta(secretName), spec},
+		"secrets.externalSecret")
 }
 
 // Encrypted reports objects in a document that SOPS has encrypted and that no one decrypts: the
@@ -134,7 +137,8 @@ func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 		}
 		return ds
 	}
-	name := strings.TrimSpace(cmp.Or(Text(doc, "kind"), "an object") + " " + Text(doc, "metadata", "name"))
+	name := strings.TrimSpace(cmp.Or(Text(doc, "kind"), "an object") + " " +
+		Text(doc, "metadata", "name"))
 	report := func(hint, format string, args ...any) []diag.Diagnostic {
 		return []diag.Diagnostic{diag.New(diag.Encrypted, fmt.Sprintf(format, args...)).Hinting(hint)}
 	}
@@ -143,20 +147,26 @@ func Encrypted(a *backends.Assignment, doc model.Value) []diag.Diagnostic {
 	case !kubetype.Encrypted(doc):
 		if path := kubetype.Ciphertext(doc); path != "" {
 			return report(instead+"; Flux decrypts only whole objects that sops has encrypted",
-				"%s of %s is encrypted by SOPS, and without the metadata of SOPS nothing can decrypt it", path, name)
+				"%s of %s is encrypted by SOPS, and without the metadata of SOPS nothing can decrypt it", path,
+				name)
 		}
 		return nil
 	case isCustom(group(Text(doc, "apiVersion"))):
 		return nil
 	case a == nil || !a.Decrypts:
-		return report(`let Flux decrypt it, with flux: decryption: {provider: "sops", secretRef: "NAME"}; or `+instead+
-			"; or, of a workload, remove render: true if a plugin of the reconciler decrypts what it fetches",
+		return report(
+			`let Flux decrypt it, with flux: decryption: {provider: "sops", secretRef: "NAME"}; or `+instead+
+				"; or, of a workload, remove render: true if a plugin of the reconciler decrypts what it "+
+				"fetches",
 			"%s is encrypted by SOPS, and nothing decrypts it", name)
 	case strings.EqualFold(Text(doc, "metadata", "annotations", decryptAnnotation), "disabled"):
-		return report("remove the annotation", "%s is encrypted by SOPS, and its annotation %s keeps Flux from decrypting it",
+		return report("remove the annotation",
+			"%s is encrypted by SOPS, and its annotation %s keeps Flux from decrypting it",
 			name, decryptAnnotation)
-	case Text(doc, "sops", "encrypted_comment_regex")+Text(doc, "sops", "unencrypted_comment_regex") != "":
-		return report(dataOnly, "SOPS has encrypted %s by its comments, which a render does not keep", name)
+	case Text(doc, "sops", "encrypted_comment_regex")+
+		Text(doc, "sops", "unencrypted_comment_regex") != "":
+		return report(dataOnly, "SOPS has encrypted %s by its comments, which a render does not keep",
+			name)
 	case Text(doc, "sops", "mac") != "" && encryptsMetadata(doc):
 		return report(dataOnly, "SOPS has encrypted the metadata of %s, and could not decrypt what "+
 			"kalypso adds to them", name)
@@ -176,4 +186,5 @@ func encryptsMetadata(doc model.Value) bool {
 const decryptAnnotation = "kustomize.toolkit.fluxcd.io/decrypt"
 
 // dataOnly is how to encrypt an object so that its metadata stay readable.
-const dataOnly = "encrypt nothing else than its data: sops encrypt --encrypted-regex '^(data|stringData)$'"
+const dataOnly = "encrypt nothing else than its data: sops encrypt --encrypted-regex " +
+	"'^(data|stringData)$'"

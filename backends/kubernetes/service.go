@@ -123,7 +123,8 @@ var reaching = map[string][]string{
 		"spec.sources.*.namespace", "spec.eventSources.*.namespace", "spec.resources.*.namespace",
 		"spec.targetNamespace", "spec.storageNamespace",
 	},
-	"argoproj.io":           {"spec.destination.namespace", "spec.template.spec.destination.namespace"},
+	"argoproj.io": {"spec.destination.namespace",
+		"spec.template.spec.destination.namespace"},
 	"monitoring.coreos.com": {"spec.namespaceSelector.matchNames.*"},
 }
 
@@ -214,7 +215,8 @@ func SecretsOf(v model.Value) []string {
 		if len(stores) == 0 {
 			stores = textsAt(spec, []string{"secretStoreRef", "name"})
 		}
-		keys := append(textsAt(read, []string{"remoteRef", "key"}), textsAt(read, []string{"extract", "key"})...)
+		keys := append(textsAt(read, []string{"remoteRef", "key"}),
+			textsAt(read, []string{"extract", "key"})...)
 		if _, found := read.Lookup("find"); found {
 			keys = append(keys, "*")
 		}
@@ -313,7 +315,8 @@ func (w *workspace) networkPolicies() {
 	}
 	const in, out = "Ingress", "Egress"
 	within := []policyPeer{{PodSelector: &selector{}}}
-	dns := []policyPeer{{NamespaceSelector: &selector{map[string]string{"kubernetes.io/metadata.name": "kube-system"}}}}
+	system := map[string]string{"kubernetes.io/metadata.name": "kube-system"}
+	dns := []policyPeer{{NamespaceSelector: &selector{system}}}
 	dnsPorts := []port{{"UDP", model.IntOf(53)}, {"TCP", model.IntOf(53)}}
 
 	w.networkPolicy("default-deny", networkPolicySpec{PolicyTypes: []string{in, out}})
@@ -354,9 +357,11 @@ func (w *workspace) peer(p peer, path string) policyPeer {
 	labels := p.NamespaceLabels != nil || p.PodLabels != nil
 	switch {
 	case labels && p.CIDR != "":
-		w.misfit(path, "a peer is either pods by their labels or an address range: remove cidr or the labels")
+		w.misfit(path,
+			"a peer is either pods by their labels or an address range: remove cidr or the labels")
 	case !labels && p.CIDR == "":
-		w.misfit(path, "a peer needs namespaceLabels, podLabels or cidr; cidr: \"0.0.0.0/0\" is everybody")
+		w.misfit(path,
+			"a peer needs namespaceLabels, podLabels or cidr; cidr: \"0.0.0.0/0\" is everybody")
 	case p.CIDR == "" && len(p.Except) > 0:
 		w.misfit(path, "except leaves out parts of cidr, which is not given")
 	case p.CIDR != "":

@@ -67,7 +67,8 @@ func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Tr
 // listItems returns the items of a list as kubectl prints it.
 func listItems(doc model.Value) ([]model.Value, bool) {
 	items, there := doc.Lookup("items")
-	if !there || items.Kind() != model.List || Text(doc, "apiVersion") == "" || Text(doc, "kind") == "" {
+	if !there || items.Kind() != model.List || Text(doc, "apiVersion") == "" ||
+		Text(doc, "kind") == "" {
 		return nil, false
 	}
 	return items.Elems(), true
@@ -99,12 +100,14 @@ func traced(a *backends.Assignment, doc model.Value) (manifest, error) {
 		theirs, _ := given.Lookup(f.name)
 		for _, t := range theirs.Fields() {
 			if t.Value.Kind() != model.String {
-				return manifest{}, fmt.Errorf("%s in the %s of %s %s is %s, which is no string: quote it", t.Name,
-					f.name, m.Kind, m.Metadata.Name, t.Value)
+				return manifest{},
+					fmt.Errorf("%s in the %s of %s %s is %s, which is no string: quote it", t.Name,
+						f.name, m.Kind, m.Metadata.Name, t.Value)
 			}
 			if mine, taken := f.own[t.Name]; taken && mine != t.Value.Text() {
-				return manifest{}, fmt.Errorf("%s in the %s of %s %s is kalypso's own: it is %q, and cannot be %q", t.Name,
-					f.name, m.Kind, m.Metadata.Name, mine, t.Value.Text())
+				return manifest{},
+					fmt.Errorf("%s in the %s of %s %s is kalypso's own: it is %q, and cannot be %q", t.Name,
+						f.name, m.Kind, m.Metadata.Name, mine, t.Value.Text())
 			}
 			f.own[t.Name] = t.Value.Text()
 		}
@@ -127,7 +130,8 @@ func (m manifest) value() model.Value {
 		{Name: "annotations", Value: texts(m.Metadata.Annotations)},
 	}
 	if m.Metadata.Namespace != "" {
-		metadata = append(metadata, model.Field{Name: "namespace", Value: model.StringOf(m.Metadata.Namespace)})
+		metadata = append(metadata,
+			model.Field{Name: "namespace", Value: model.StringOf(m.Metadata.Namespace)})
 	}
 	object := []model.Field{
 		{Name: "apiVersion", Value: model.StringOf(m.APIVersion)},

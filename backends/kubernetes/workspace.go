@@ -30,7 +30,8 @@ const (
 // If the namespace service or the values ask for something that Kubernetes does not allow,
 // Workspace returns a diagnostic about the assignment. With a diagnostic of severity error, the
 // files are incomplete.
-func Workspace(a *backends.Assignment) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+func Workspace(a *backends.Assignment) (files []backends.File, objects []backends.Object,
+	ds []diag.Diagnostic) {
 	return AnnotatedWorkspace(a, nil, nil)
 }
 
@@ -38,7 +39,8 @@ func Workspace(a *backends.Assignment) (files []backends.File, objects []backend
 // cannot replace. namespaceFile are annotations of the objects in namespace.yaml, and
 // platformConfig are annotations of the platform config.
 func AnnotatedWorkspace(a *backends.Assignment, namespaceFile,
-	platformConfig map[string]string) (files []backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+	platformConfig map[string]string) (files []backends.File, objects []backends.Object,
+	ds []diag.Diagnostic) {
 	w := &workspace{assignment: a, annotations: namespaceFile}
 	if w.decode() {
 		w.namespaceService()
@@ -51,7 +53,8 @@ func AnnotatedWorkspace(a *backends.Assignment, namespaceFile,
 }
 
 // Namespace returns only the file namespace.yaml of Workspace.
-func Namespace(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+func Namespace(a *backends.Assignment) (file backends.File, objects []backends.Object,
+	ds []diag.Diagnostic) {
 	w := &workspace{assignment: a}
 	if w.decode() {
 		w.namespaceService()
@@ -61,7 +64,8 @@ func Namespace(a *backends.Assignment) (file backends.File, objects []backends.O
 }
 
 // PlatformConfig returns only the file platform-config.yaml of Workspace.
-func PlatformConfig(a *backends.Assignment) (file backends.File, objects []backends.Object, ds []diag.Diagnostic) {
+func PlatformConfig(a *backends.Assignment) (file backends.File, objects []backends.Object,
+	ds []diag.Diagnostic) {
 	w := &workspace{assignment: a}
 	w.platformConfig()
 	return w.file(PlatformConfigFile), w.objects, w.diagnostics()
@@ -235,7 +239,8 @@ func (w *workspace) limitRange() {
 		if kind == "PersistentVolumeClaim" && l.Min["storage"] == "" && l.Max["storage"] == "" {
 			w.misfit(path, "limits of persistent volume claims need min or max of storage")
 		}
-		items = append(items, limitRangeItem{kind, l.Default, l.DefaultRequest, l.Max, l.Min, l.MaxLimitRequestRatio})
+		items = append(items,
+			limitRangeItem{kind, l.Default, l.DefaultRequest, l.Max, l.Min, l.MaxLimitRequestRatio})
 	}
 	if len(items) == 0 {
 		return
@@ -334,7 +339,8 @@ func overlap(cronJob model.Value) int64 {
 	if v, found := cronJob.Lookup("spec"); found && !decode(v, &spec) {
 		return 0
 	}
-	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent || spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
+	if spec.ConcurrencyPolicy == batchv1.ForbidConcurrent ||
+		spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
 		return 1
 	}
 	schedule, err := cron.ParseStandard(spec.Schedule) // Kubernetes uses the same library

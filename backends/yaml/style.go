@@ -119,7 +119,8 @@ func literal(s string) bool {
 // https://yaml.org/type/{bool,null,merge,value}.html.
 var words = map[string]bool{
 	"": true, "~": true, "null": true, "=": true, "<<": true,
-	"y": true, "yes": true, "n": true, "no": true, "true": true, "false": true, "on": true, "off": true,
+	"y": true, "yes": true, "n": true, "no": true, "true": true, "false": true, "on": true,
+	"off": true,
 }
 
 // number matches the numbers and timestamps of YAML 1.1

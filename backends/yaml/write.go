@@ -70,7 +70,8 @@ func (w *writer) node(v reflect.Value, at position, indent int) error {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		w.plain(strconv.FormatUint(v.Uint(), 10), at)
 	case reflect.Slice, reflect.Array:
-		return w.list(v.Len(), at, indent, func(i, indent int) error { return w.node(v.Index(i), afterDash, indent) })
+		return w.list(v.Len(), at, indent,
+			func(i, indent int) error { return w.node(v.Index(i), afterDash, indent) })
 	case reflect.Map:
 		return w.mapping(at, indent, func(indent int) error { return w.sorted(v, indent) })
 	case reflect.Struct:
@@ -93,11 +94,13 @@ func (w *writer) value(v model.Value, at position, indent int) error {
 		return w.text(v.Text(), at, indent)
 	case model.List:
 		elems := v.Elems()
-		return w.list(len(elems), at, indent, func(i, indent int) error { return w.value(elems[i], afterDash, indent) })
+		return w.list(len(elems), at, indent,
+			func(i, indent int) error { return w.value(elems[i], afterDash, indent) })
 	case model.Struct, model.Secret:
 		return w.mapping(at, indent, func(indent int) error {
 			for _, f := range v.Fields() {
-				if err := w.key(f.Name, indent, func(at position) error { return w.value(f.Value, at, indent) }); err != nil {
+				if err := w.key(f.Name, indent,
+					func(at position) error { return w.value(f.Value, at, indent) }); err != nil {
 					return err
 				}
 			}
@@ -241,7 +244,8 @@ func (w *writer) sorted(v reflect.Value, indent int) error {
 		return fmt.Errorf("cannot write a %s: its keys are no strings", v.Type())
 	}
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys,
+		func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, k := range keys {
 		if err := w.entry(k.String(), v.MapIndex(k), indent); err != nil {
 			return err

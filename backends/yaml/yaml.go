@@ -124,7 +124,8 @@ func readTags(t reflect.Type) ([]field, error) {
 		case name == "" || option != "" && option != "omitempty":
 			return nil, fmt.Errorf("cannot write a %s: field %s has no usable yaml tag", t, f.Name)
 		}
-		fields = append(fields, field{index: i, name: name, omitEmpty: option == "omitempty", inline: option == "inline"})
+		fields = append(fields,
+			field{index: i, name: name, omitEmpty: option == "omitempty", inline: option == "inline"})
 	}
 	return fields, nil
 }

@@ -52,8 +52,10 @@ func (f *folder) machineFiles(p *model.Package) {
 		}
 	}
 	if len(unpinned) > 0 {
-		f.report(diag.New(diag.Unpinned, "files of the package have no digest: "+kubernetes.Few(unpinned)).
-			On("manifests.package.files").At(f.a.Ref.At("manifests.package.files"), "").Hinting("give each its digest"))
+		f.report(diag.New(diag.Unpinned,
+			"files of the package have no digest: "+kubernetes.Few(unpinned)).
+			On("manifests.package.files").At(f.a.Ref.At("manifests.package.files"),
+			"").Hinting("give each its digest"))
 	}
 	if len(modes) > 0 {
 		f.report(diag.New(diag.NoEffect, "Zarf gives files the mode 0600, or 0700 where they can be "+
@@ -67,11 +69,13 @@ func (f *folder) machineFiles(p *model.Package) {
 func (f *folder) machineFile(target string, m model.MachineFile) {
 	field := "package.files." + model.Label(target)
 	if m.Owner != "" || m.Group != "" {
-		f.refuse(field, "Zarf leaves files with the user who deploys the package", "remove owner and group")
+		f.refuse(field, "Zarf leaves files with the user who deploys the package",
+			"remove owner and group")
 	}
 	mode, err := strconv.ParseUint(m.Mode, 8, 32)
 	if err != nil {
-		f.refuse(field+".mode", fmt.Sprintf("%q are no permissions", m.Mode), "write them in octal, such as 0644")
+		f.refuse(field+".mode", fmt.Sprintf("%q are no permissions", m.Mode),
+			"write them in octal, such as 0644")
 	}
 	out := file{Target: target, Executable: mode&0o111 != 0}
 	switch {
@@ -79,7 +83,8 @@ func (f *folder) machineFile(target string, m model.MachineFile) {
 		name := filesFolder + target
 		if why := unwritable(name); why != "" {
 			f.report(diag.New(diag.BadFile, target+" cannot be kept in the output: "+why).
-				On("manifests."+field).At(f.a.Ref.At("manifests."+field), "").Hinting("give it a url instead of content"))
+				On("manifests."+field).At(f.a.Ref.At("manifests."+field),
+				"").Hinting("give it a url instead of content"))
 			return
 		}
 		if strings.Contains(*m.Content, "\r\n") {
@@ -130,7 +135,9 @@ func (f *folder) checkFiles() {
 			ref, on := f.origin(file.Path, found)
 			f.report(diag.New(diag.UnsupportedManifests,
 				fmt.Sprintf("Zarf would replace %s in %s when it deploys the package", found, file.Path)).
-				On(on).At(ref, "").Hinting("write it otherwise: the site gets what the platform says, as every other cluster does"))
+				On(on).At(ref,
+				"").Hinting(
+				"write it otherwise: the site gets what the platform says, as every other cluster does"))
 		}
 		n := 0
 		for line := range bytes.SplitSeq(file.Data, []byte("\n")) {
@@ -139,7 +146,8 @@ func (f *folder) checkFiles() {
 		if n >= maxLine {
 			ref, on := f.origin(file.Path, "")
 			f.report(diag.New(diag.TooLarge,
-				fmt.Sprintf("%s has a line of %d bytes: Zarf loses what follows one of %d", file.Path, n, maxLine)).
+				fmt.Sprintf("%s has a line of %d bytes: Zarf loses what follows one of %d", file.Path, n,
+					maxLine)).
 				On(on).At(ref, "").Hinting("break the value into lines, or into several values"))
 		}
 	}
@@ -187,6 +195,8 @@ func checkDefinition(ct *backends.ClusterType, file backends.File) []diag.Diagno
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.BadSpec,
-		fmt.Sprintf("Zarf would replace %s in %s when it makes the package", found, path.Join(ct.Name, file.Path))).
-		At(ct.Ref, "").Hinting("write it otherwise in the cluster type's description or the assignments' sources")}
+		fmt.Sprintf("Zarf would replace %s in %s when it makes the package", found,
+			path.Join(ct.Name, file.Path))).
+		At(ct.Ref, "").Hinting(
+		"write it otherwise in the cluster type's description or the assignments' sources")}
 }

@@ -22,7 +22,8 @@ const DefinitionFile = "zarf.yaml"
 
 // Index returns README.md, kustomization.yaml, which lists the folders, and zarf.yaml. It returns
 // zarf.yaml only if there is an assignment, since a package needs a component.
-func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File, []diag.Diagnostic) {
+func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backends.File,
+	[]diag.Diagnostic) {
 	o, ds := optionsOf(ct.Reconciler)
 	if diag.Errors(ds) {
 		return nil, ds
@@ -36,7 +37,8 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 	written := backends.File{Path: DefinitionFile, Data: yaml.Must(definition{
 		APIVersion: apiVersion, Kind: "ZarfPackageConfig",
 		Metadata: metadata{
-			Name:        model.ShortName(ct.Environment+"-"+ct.Name, model.MaxLabel), // a label's value to Zarf
+			// a label's value to Zarf
+			Name:        model.ShortName(ct.Environment+"-"+ct.Name, model.MaxLabel),
 			Description: strings.TrimSpace(ct.Description), Version: o.Version, Architecture: o.Architecture,
 			Annotations: map[string]string{"app.kubernetes.io/managed-by": "kalypso"},
 		},
@@ -49,7 +51,8 @@ func (zarf) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backen
 }
 
 // componentsOf returns the folders' components in the order of their deployment.
-func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]component, []diag.Diagnostic) {
+func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]component,
+	[]diag.Diagnostic) {
 	folders, ds := ordered(ct, folders)
 	all := map[string]component{}
 	for _, f := range folders {
@@ -77,7 +80,8 @@ func componentsOf(ct *backends.ClusterType, folders []backends.Folder) ([]compon
 					fmt.Sprintf("%s waits for %s only where that is deployed: its component can be left out",
 						f.DeploymentTarget, target)).
 					On("zarf.required").At(ct.Reconciler.Ref.At("zarf.required"), "").
-					Hinting("make both required, for the same clusters").For(delivery.FolderID(ct, f.DeploymentTarget)))
+					Hinting("make both required, for the same clusters").For(
+					delivery.FolderID(ct, f.DeploymentTarget)))
 			}
 		}
 	}
@@ -116,10 +120,12 @@ func componentOf(f backends.Folder) (component, bool) {
 
 // ordered sorts folders by their waves and names, and each after all its dependencies. The waves
 // are not sufficient if folders are kept.
-func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Folder, []diag.Diagnostic) {
+func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Folder,
+	[]diag.Diagnostic) {
 	rest := slices.Clone(folders)
 	slices.SortFunc(rest, func(f, g backends.Folder) int {
-		return cmp.Or(cmp.Compare(f.Wave, g.Wave), strings.Compare(f.DeploymentTarget, g.DeploymentTarget))
+		return cmp.Or(cmp.Compare(f.Wave, g.Wave),
+			strings.Compare(f.DeploymentTarget, g.DeploymentTarget))
 	})
 	waiting := map[string]bool{}
 	for _, f := range rest {
@@ -143,7 +149,8 @@ func ordered(ct *backends.ClusterType, folders []backends.Folder) ([]backends.Fo
 }
 
 // Entries returns a list with the folder whose package is for the site.
-func (zarf) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File, []diag.Diagnostic) {
+func (zarf) Entries(ct *backends.ClusterType) (func(*model.Cluster) []backends.File,
+	[]diag.Diagnostic) {
 	files := []backends.File{delivery.Entry(ct)}
 	return func(*model.Cluster) []backends.File { return files }, nil
 }

@@ -62,7 +62,8 @@ const (
 )
 
 func isKind(o model.Value, group, kind string) bool {
-	return kubernetes.Text(o, "kind") == kind && strings.HasPrefix(kubernetes.Text(o, "apiVersion"), group+"/")
+	return kubernetes.Text(o, "kind") == kind &&
+		strings.HasPrefix(kubernetes.Text(o, "apiVersion"), group+"/")
 }
 
 func itemsOf(objects []model.Value) []model.Value {
@@ -94,7 +95,8 @@ func (s *sources) gitRepository(o model.Value) {
 	case ref("commit") != "":
 		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("commit"), true)
 	case ref("name") != "":
-		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("name"), strings.HasPrefix(ref("name"), "refs/tags/"))
+		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), ref("name"),
+			strings.HasPrefix(ref("name"), "refs/tags/"))
 	case ref("semver") != "":
 		s.repo(nameOf(o), kubernetes.Text(o, "spec", "url"), "", false)
 	case ref("tag") != "":
@@ -131,7 +133,8 @@ func (s *sources) repo(of, url, ref string, pinned bool) {
 // ociRepository adds the artifact of an OCIRepository.
 func (s *sources) ociRepository(o model.Value) {
 	url := kubernetes.Text(o, "spec", "url")
-	switch digest, tag := kubernetes.Text(o, "spec", "ref", "digest"), kubernetes.Text(o, "spec", "ref", "tag"); {
+	switch digest, tag := kubernetes.Text(o, "spec", "ref", "digest"),
+		kubernetes.Text(o, "spec", "ref", "tag"); {
 	case digest != "":
 		s.artifact(nameOf(o), url+"@"+digest)
 	case kubernetes.Text(o, "spec", "ref", "semver") != "":
@@ -160,7 +163,8 @@ func (s *sources) helmRepository(o model.Value) {
 		s.outside = append(s.outside, url)
 		return
 	}
-	repository := kubernetes.Text(o, "metadata", "namespace") + "/" + kubernetes.Text(o, "metadata", "name")
+	repository := kubernetes.Text(o, "metadata", "namespace") + "/" +
+		kubernetes.Text(o, "metadata", "name")
 	s.charts[repository] = strings.TrimRight(url, "/")
 }
 
@@ -243,7 +247,8 @@ func (s *sources) argoArtifact(of, name, revision string) {
 	case exact(revision):
 		s.artifact(of, name+":"+delivery.ChartTag(revision))
 	case revision == "" || strings.ContainsAny(revision, "*<>=^~| "):
-		s.cannot("pin it with targetRevision", "a package cannot hold %s for %s, which is at no single version", name, of)
+		s.cannot("pin it with targetRevision",
+			"a package cannot hold %s for %s, which is at no single version", name, of)
 	default:
 		s.artifact(of, name+":"+revision)
 	}
@@ -302,7 +307,8 @@ func (f *folder) unpinned(images []kubernetes.Image, ref model.Ref) {
 		}
 	}
 	if len(names) > 0 {
-		f.report(diag.New(diag.Unpinned, "images have no digest: "+kubernetes.Few(sorted(names))).At(ref, "").
+		f.report(diag.New(diag.Unpinned, "images have no digest: "+kubernetes.Few(sorted(names))).At(ref,
+			"").
 			Hinting("add the digest, as in app:1.2.3@sha256:..., so that the package holds what was tested"))
 	}
 }
@@ -333,7 +339,8 @@ func (f *folder) sources(s *sources) {
 			problem.what).On("manifests").At(f.a.Ref.At("manifests"), "").Hinting(problem.hint))
 	}
 	if len(s.unpinned) > 0 {
-		f.report(diag.New(diag.Unpinned, "sources are at no commit, tag or digest: "+kubernetes.Few(sorted(s.unpinned))).
+		f.report(diag.New(diag.Unpinned,
+			"sources are at no commit, tag or digest: "+kubernetes.Few(sorted(s.unpinned))).
 			On("manifests").At(f.a.Ref.At("manifests"), "").
 			Hinting("pin them: the package holds what they are when it is made"))
 	}

@@ -50,7 +50,8 @@ func (f *folder) rendered() {
 	tests, applied := kubernetes.Split(f.a.Projection.Objects, kubernetes.IsTest)
 	if len(tests) > 0 {
 		f.report(diag.New(diag.Hook,
-			"the tests among the rendered manifests of "+f.a.DeploymentTarget+" are left out: Zarf runs none").
+			"the tests among the rendered manifests of "+f.a.DeploymentTarget+
+				" are left out: Zarf runs none").
 			On("manifests").At(f.a.Ref.At("manifests"), ""))
 	}
 	argo, _ := kubernetes.Split(kubernetes.Items(applied), kubernetes.IsArgoHook)
@@ -88,7 +89,8 @@ func (f *folder) overlay(k *model.Kustomize) {
 		{"namePrefix", k.NamePrefix != ""},
 	} {
 		if change.given {
-			f.refuse("kustomize."+change.field, "Zarf builds an overlay as it is in the repository, without changes", render)
+			f.refuse("kustomize."+change.field,
+				"Zarf builds an overlay as it is in the repository, without changes", render)
 		}
 	}
 	if k.Git == nil {
@@ -165,7 +167,8 @@ func defined(objects []model.Projected) string {
 	kinds := map[[2]string]bool{}
 	for _, o := range objects {
 		if kubernetes.Text(o.Value, "kind") == "CustomResourceDefinition" {
-			kinds[[2]string{kubernetes.Text(o.Value, "spec", "group"), kubernetes.Text(o.Value, "spec", "names", "kind")}] = true
+			kinds[[2]string{kubernetes.Text(o.Value, "spec", "group"),
+				kubernetes.Text(o.Value, "spec", "names", "kind")}] = true
 		}
 	}
 	for _, o := range objects {
@@ -182,7 +185,8 @@ func defined(objects []model.Projected) string {
 func (f *folder) chart(h *model.Helm) {
 	release := delivery.ReleaseName(f.a, h)
 	if problems := validation.IsDNS1035Label(release); len(problems) > 0 {
-		f.refuse("helm.releaseName", "Zarf takes no release called "+release+": a name begins with a letter",
+		f.refuse("helm.releaseName",
+			"Zarf takes no release called "+release+": a name begins with a letter",
 			"give the release another name with releaseName")
 	}
 	c := chart{

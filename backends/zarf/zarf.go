@@ -109,7 +109,8 @@ func (zarf) Central(*backends.ClusterType, []string) []backends.Object { return 
 
 // Accounts reports that the accounts are not known.
 func (zarf) Accounts(*backends.ClusterType) backends.Accounts {
-	return backends.Accounts{Unknown: "a package is applied by whoever runs zarf package deploy, in their own name"}
+	return backends.Accounts{Unknown: "a package is applied by whoever runs zarf package deploy, in " +
+		"their own name"}
 }
 
 // Bootstrap returns a diagnostic about the alternative, because a cluster has nothing to
@@ -145,9 +146,10 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 	}
 	var ds []diag.Diagnostic
 	if o.Required && o.Default {
-		ds = append(ds, diag.New(diag.BadSpec, "a component that is required is not one that is deployed by default").
-			On("zarf.default").At(s.Ref.At("zarf.default"), "").At(s.Ref.At("zarf.required"), "").
-			Hinting("set required: false with default: true, or remove default"))
+		ds = append(ds,
+			diag.New(diag.BadSpec, "a component that is required is not one that is deployed by default").
+				On("zarf.default").At(s.Ref.At("zarf.default"), "").At(s.Ref.At("zarf.required"), "").
+				Hinting("set required: false with default: true, or remove default"))
 	}
 	if o.Only != nil && o.Only.Cluster != nil {
 		if wanted := o.Only.Cluster.Architecture; wanted != "" && wanted != o.Architecture {
@@ -239,12 +241,14 @@ func (f *folder) workspaceChart() {
 			Type        string `yaml:"type"`
 			Version     string `yaml:"version"`
 		}{"v2", workspaceName, "The workspace of " + f.a.Origin(), "application", version})},
-		backends.File{Path: helmIgnoreFile, Data: []byte(kubernetes.KustomizationFile + "\n" + valuesFile + "\n")},
+		backends.File{Path: helmIgnoreFile,
+			Data: []byte(kubernetes.KustomizationFile + "\n" + valuesFile + "\n")},
 		backends.File{Path: templateFile, Data: []byte(workspaceTemplate)},
 	)
 	f.component.Charts = []chart{{
 		Name: workspaceName, LocalPath: f.a.DeploymentTarget, Version: version, Namespace: f.a.Namespace,
 		// The name differs from the name of the workload's release.
-		ReleaseName: model.ShortName(delivery.ReleaseName(f.a, f.a.Manifests.Helm)+"-"+workspaceName, model.MaxHelmRelease),
+		ReleaseName: model.ShortName(delivery.ReleaseName(f.a, f.a.Manifests.Helm)+"-"+workspaceName,
+			model.MaxHelmRelease),
 	}}
 }

@@ -45,16 +45,21 @@ func (o *peopleOptions) check(local bool, url string) error {
 	switch {
 	case o.issuer == "" && o.rules == "":
 		if o.client != "" || o.secret != "" || o.key != "" {
-			return errors.New("--oidc-client-id, --oidc-client-secret-file and --session-key go with --oidc-issuer")
+			return errors.New(
+				"--oidc-client-id, --oidc-client-secret-file and --session-key go with --oidc-issuer")
 		}
 	case local:
-		return errors.New("with --local, everybody on this machine gets in: leave it out, or --oidc-issuer and --oidc-roles")
+		return errors.New(
+			"with --local, everybody on this machine gets in: leave it out, or --oidc-issuer and " +
+				"--oidc-roles")
 	case o.rules == "":
-		return errors.New("--oidc-issuer needs --oidc-roles: without a role, nobody who signs in may do anything")
+		return errors.New(
+			"--oidc-issuer needs --oidc-roles: without a role, nobody who signs in may do anything")
 	case o.issuer != "" && o.client == "":
 		return errors.New("--oidc-issuer needs --oidc-client-id")
 	case o.issuer != "" && url == "":
-		return errors.New("--oidc-issuer needs --url, this hub's own address: the issuer sends people back to it")
+		return errors.New(
+			"--oidc-issuer needs --url, this hub's own address: the issuer sends people back to it")
 	case o.session < time.Minute || o.session > 24*time.Hour:
 		return fmt.Errorf("--oidc-session %s: a sign-in holds between a minute and a day, so that "+
 			"groups are asked for again", o.session)
@@ -82,8 +87,9 @@ func (o *peopleOptions) open(ctx context.Context, db *store.Store, url string,
 		return nil, err
 	}
 	p, err := people.New(ctx, people.Options{
-		Store: db, Rules: rules, URL: url, Issuer: o.issuer, ClientID: o.client, ClientSecret: secret, GroupsClaim: o.groups,
-		Session: o.session, Key: key, Now: time.Now, Problem: problem,
+		Store: db, Rules: rules, URL: url, Issuer: o.issuer, ClientID: o.client, ClientSecret: secret,
+		GroupsClaim: o.groups,
+		Session:     o.session, Key: key, Now: time.Now, Problem: problem,
 	})
 	if err == nil {
 		go rules.Follow(ctx, db.Environments)
@@ -139,7 +145,8 @@ func (o *notifyOptions) check() error {
 }
 
 // start sends notifications until the context ends.
-func (o *notifyOptions) start(ctx context.Context, h *hub.Hub, url, kind string, problem func(error)) {
+func (o *notifyOptions) start(ctx context.Context, h *hub.Hub, url, kind string,
+	problem func(error)) {
 	if len(o.targets) > 0 {
 		go notify.New(h, o.targets, url, problem).Run(ctx)
 	}

@@ -40,7 +40,8 @@ type platform struct {
 func (p *platform) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.repository, "repo", "", "the git repository of the platform, a `URL` or a folder")
-	f.StringVar(&p.branch, "from", "", "the `BRANCH` of that repository (default: the repository's own)")
+	f.StringVar(&p.branch, "from", "",
+		"the `BRANCH` of that repository (default: the repository's own)")
 	f.StringVar(&p.path, "path", ".", "the `FOLDER` of the platform in the repository")
 	p.bounds.flags(f)
 	f.StringVar(&p.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none "+
@@ -49,7 +50,8 @@ func (p *platform) flags(cmd *cobra.Command) {
 
 // locate finds the repository of the platform if --repo is a folder.
 func (p *platform) locate() error {
-	if kinds := []string{"", detect.GitHub, detect.GitLab, detect.Gitea, detect.None}; !slices.Contains(kinds, p.forge) {
+	if kinds := []string{"", detect.GitHub, detect.GitLab, detect.Gitea,
+		detect.None}; !slices.Contains(kinds, p.forge) {
 		return fmt.Errorf("--forge %s: there are github, gitlab, gitea and none", p.forge)
 	}
 	info, err := os.Stat(p.repository)
@@ -65,7 +67,8 @@ func (p *platform) locate() error {
 				"folder of one, give the repository, and that folder with --path", p.repository)
 		}
 	case !strings.Contains(p.repository, ":"): // as every URL has
-		return fmt.Errorf("--repo %s: there is no such folder, and a URL begins with https:// or ssh://", p.repository)
+		return fmt.Errorf("--repo %s: there is no such folder, and a URL begins with https:// or ssh://",
+			p.repository)
 	}
 	return nil
 }
@@ -97,7 +100,8 @@ func (p *platform) remote(ctx context.Context, url string) (*remote.Remote, erro
 func newWanted() *cobra.Command {
 	var p platform
 	cmd := &cobra.Command{
-		Use: "wanted", Short: "Print what a platform's GitOps branches want, as the hub reads it", Args: cobra.NoArgs,
+		Use: "wanted", Short: "Print what a platform's GitOps branches want, as the hub reads it",
+		Args: cobra.NoArgs,
 		Long: "wanted prints what a platform's GitOps branches want of clusters: a line of JSON for " +
 			"each\nenvironment. serve runs it in a process of its own.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.wanted(cmd.Context()) },
@@ -190,9 +194,11 @@ func newCompiled() *cobra.Command {
 	var p platform
 	var at compiled.At
 	cmd := &cobra.Command{
-		Use: "compiled", Short: "Answer what serve asks about a compiled environment", Args: cobra.NoArgs, Hidden: true,
+		Use: "compiled", Short: "Answer what serve asks about a compiled environment", Args: cobra.NoArgs,
+		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.open("compiling it", func(r compiler.Request) error { return p.compiled(cmd.Context(), r, at) })
+			return p.open("compiling it",
+				func(r compiler.Request) error { return p.compiled(cmd.Context(), r, at) })
 		},
 	}
 	p.flags(cmd)
@@ -205,7 +211,8 @@ func newCompiled() *cobra.Command {
 
 // compiled answers questions about an environment at the commits of its base and of its own
 // files, until stdin ends.
-func (p *platform) compiled(ctx context.Context, request compiler.Request, at compiled.At) (err error) {
+func (p *platform) compiled(ctx context.Context, request compiler.Request,
+	at compiled.At) (err error) {
 	request.Environments = []string{at.Environment}
 	request.Source = &tree.Source{Base: tree.Revision(at.Base), Environment: tree.Revision(at.Own)}
 	st, err := session.Open(ctx, p.request(request))
@@ -229,7 +236,10 @@ func (p *platform) compiled(ctx context.Context, request compiler.Request, at co
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	// The environment's own files come from another commit.
-	inBase := func(file string) bool { return at.Base == at.Own || !strings.HasPrefix(file, "environments/") }
+	inBase := func(file string) bool {
+		return at.Base == at.Own ||
+			!strings.HasPrefix(file, "environments/")
+	}
 	source, err := viewplatform.New(ctx, b,
 		viewplatform.Options{Link: viewplatform.Linker(st.Platform.Repository.URL, os.Getenv, at.Base,
 			p.path, inBase)})
@@ -250,13 +260,15 @@ func (c *boundFlags) flags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.cpu, "evaluation-cpu", 0, "how much `TIME` of processors reading and "+
 		"compiling an environment may take (else what the base says, or 5m)")
 	flags.StringVar(&c.memory, "evaluation-memory", "", "how much memory each process may have that "+
-		"reads or compiles the platform, as a `SIZE` such as 4Gi (default: 2Gi, or a quarter of the machine's)")
+		"reads or compiles the platform, as a `SIZE` such as 4Gi (default: 2Gi, or a quarter of the "+
+		"machine's)")
 }
 
 // bounds returns the bounds. The platform cannot choose the bound of memory.
 func (c *boundFlags) bounds() (supervisor.Bounds, error) {
 	const megabyte = 1 << 20
-	b := supervisor.Bounds{CPU: c.cpu, Memory: min(2<<30, supervisor.Available()/4) / megabyte * megabyte}
+	b := supervisor.Bounds{CPU: c.cpu,
+		Memory: min(2<<30, supervisor.Available()/4) / megabyte * megabyte}
 	if c.cpu < 0 {
 		return b, fmt.Errorf("--evaluation-cpu %s: it is more than nothing, such as 10m", c.cpu)
 	}

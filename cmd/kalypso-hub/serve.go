@@ -58,7 +58,8 @@ const databaseEnv = "KALYPSO_HUB_DATABASE"
 
 func databaseFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "database", "", "the database: a `FILE` for SQLite, or the address "+
-		"of a PostgreSQL; an address with a password is better given as "+databaseEnv+" (default: hub.db)")
+		"of a PostgreSQL; an address with a password is better given as "+databaseEnv+
+		" (default: hub.db)")
 }
 
 func databaseName(given string) string { return cmp.Or(given, os.Getenv(databaseEnv), "hub.db") }
@@ -76,7 +77,8 @@ func openStore(ctx context.Context, given string) (*store.Store, error) {
 	}
 	db, err := store.Open(ctx, name)
 	if err != nil && !store.IsPostgres(name) { // the address of a PostgreSQL may have a password
-		return nil, fmt.Errorf("%w; the file is %s, and --database or %s names another one", err, name, databaseEnv)
+		return nil, fmt.Errorf("%w; the file is %s, and --database or %s names another one", err, name,
+			databaseEnv)
 	}
 	return db, err
 }
@@ -92,7 +94,8 @@ func checkDatabase(name string) error {
 }
 
 // addressWord matches a part of an address in the form of PostgreSQL's own programs.
-var addressWord = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|password|dbname|service)\s*=`)
+var addressWord = regexp.MustCompile(
+	`(?i)(^|\s)(host|hostaddr|port|user|password|dbname|service)\s*=`)
 
 func newServe() *cobra.Command {
 	o := &serveOptions{keep: days(180 * 24 * time.Hour)}
@@ -122,12 +125,15 @@ interface alone. Without it, everybody needs a token: kalypso-hub token makes th
 	f.DurationVar(&o.staleAfter, "stale-after", 5*time.Minute, "how old the news of a cluster may "+
 		"be, where the platform does not say")
 	f.Var(&o.keep, "keep", "for how many `DAYS` history is kept, as 180d; 0d for always")
-	f.DurationVar(&o.poll, "poll", 30*time.Second, "how often to look whether a GitOps branch has moved")
-	f.StringVar(&o.certificate.cert, "tls-cert", "", "the certificate, a `FILE`; it is read again when it changes")
+	f.DurationVar(&o.poll, "poll", 30*time.Second,
+		"how often to look whether a GitOps branch has moved")
+	f.StringVar(&o.certificate.cert, "tls-cert", "",
+		"the certificate, a `FILE`; it is read again when it changes")
 	f.StringVar(&o.certificate.key, "tls-key", "", "its key, a `FILE`")
 	f.StringArrayVar(&o.secrets, "webhook-key", nil, "the key that signs webhooks of "+
 		alternatives(server.Senders(), "")+", as `KIND=FILE`; again for more, also of one kind")
-	f.StringVar(&o.url, "url", "", "this hub's own address, as people have it, a `URL` such as https://hub.example.com")
+	f.StringVar(&o.url, "url", "",
+		"this hub's own address, as people have it, a `URL` such as https://hub.example.com")
 	o.people.flags(cmd)
 	o.notify.flags(cmd)
 	f.BoolVar(&o.perWorkload, "metrics-per-workload", false, "give metrics of assignments a label "+
@@ -173,7 +179,8 @@ func (o *serveOptions) run(ctx context.Context) error {
 	}
 	f := follow.New(follow.Options{Hub: h, Process: o.process, Repository: o.repository,
 		Remote: o.remote, Every: o.poll, Problem: problem, Over: func(text string) { log.Info(text) }})
-	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()}, &view.Feed{}
+	source, feed := &pages.Source{Hub: h, Title: o.title(), Why: f.Why, Compiled: o.pool()},
+		&view.Feed{}
 	defer source.Compiled.Close()
 	go source.Follow(ctx, feed)
 	options := server.Options{Pages: view.ObserverHandler(feed, "/diagnostics", "/changes"), Hub: h,
@@ -426,8 +433,8 @@ func (d *days) Set(text string) error {
 // maxDistinct is the largest number of known errors.
 const maxDistinct = 1000
 
-// distinct returns log without errors that it got before, of the same text, within a time: a database
-// that does not answer fails each request.
+// distinct returns log without errors that it got before, of the same text, within a time: a
+// database that does not answer fails each request.
 func distinct(every time.Duration, now func() time.Time, log func(error)) func(error) {
 	var mu sync.Mutex
 	last := map[string]time.Time{}

@@ -35,7 +35,8 @@ first one. With an admin's token, kalypso hub token makes others.`,
 			}
 			defer func() { _ = db.Close() }()
 			if begun {
-				fmt.Fprintf(cmd.ErrOrStderr(), "kalypso-hub: %s is a new database; the token is for the hub that serves it\n", name)
+				fmt.Fprintf(cmd.ErrOrStderr(),
+					"kalypso-hub: %s is a new database; the token is for the hub that serves it\n", name)
 			}
 			known, err := db.Environments(cmd.Context())
 			if err != nil {
@@ -60,7 +61,8 @@ first one. With an admin's token, kalypso hub token makes others.`,
 	}
 	databaseFlag(cmd, &database)
 	f := cmd.Flags()
-	f.StringVar(&role, "role", "admin", "what it lets one do: cluster, enroll, viewer, operator or admin")
+	f.StringVar(&role, "role", "admin",
+		"what it lets one do: cluster, enroll, viewer, operator or admin")
 	f.StringVar(&cluster, "cluster", "", "the `CLUSTER` of role cluster")
 	f.StringVar(&environment, "env", "", "the one `ENVIRONMENT` that it is for (default: all)")
 	f.StringVar(&note, "note", "", "a `TEXT` for people")
@@ -87,7 +89,8 @@ stop the hub and put the copy in the place of the database, without the files -w
 				return err
 			}
 			if isNew(name) {
-				return fmt.Errorf("there is no database %s: --database or %s names the one that the hub serves", name, databaseEnv)
+				return fmt.Errorf("there is no database %s: --database or %s names the one that the hub serves",
+					name, databaseEnv)
 			}
 			db, err := openStore(cmd.Context(), database)
 			if err != nil {

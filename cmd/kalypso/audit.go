@@ -44,10 +44,11 @@ has other files.`,
 				return err
 			}
 			var events []audit.Event
-			err = promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
-				events, err = s.Audit(ctx, from)
-				return err
-			})
+			err = promoter(g).withSession(cmd, o,
+				func(ctx context.Context, s *promotion.Session) (err error) {
+					events, err = s.Audit(ctx, from)
+					return err
+				})
 			if err != nil {
 				return err
 			}
@@ -63,7 +64,8 @@ has other files.`,
 	}
 	o.flags(g.platform, cmd)
 	o.output = outputFlag(cmd)
-	cmd.Flags().StringVar(&since, "since", "", "only what happened since a `TIME`, or for that long, as 90d")
+	cmd.Flags().StringVar(&since, "since", "",
+		"only what happened since a `TIME`, or for that long, as 90d")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")
 	return cmd
 }
@@ -90,7 +92,9 @@ func readPast(flag, text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--%s %s: write a day, a time as 2026-01-02T15:04:05Z, or how long ago, as 90d", flag, text)
+	return time.Time{},
+		usagef("--%s %s: write a day, a time as 2026-01-02T15:04:05Z, or how long ago, as 90d", flag,
+			text)
 }
 
 // eventRow is an event as the cells of a row.

@@ -84,7 +84,8 @@ func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 	f.BoolVar(&x.policies, "policies", false, "print the bounds of workspaces too, as policies for "+
 		"each cluster of the type")
 	f.StringVar(&x.hub, "hub", "", "also print the objects that report to the hub at this `URL`")
-	f.StringVar(&x.image, "image", "", "the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
+	f.StringVar(&x.image, "image", "",
+		"the container `IMAGE` that has kalypso, for --hub (default: that of this version)")
 	if !named {
 		f.StringVar(&x.cluster, "cluster", "", "for --hub, the name of the one `CLUSTER` that reports "+
 			"(default: the one in its Secret)")
@@ -94,7 +95,8 @@ func extraFlags(cmd *cobra.Command, named bool) *bootstrapExtra {
 
 // bootstrap prints the objects that a cluster of a type needs. If x names a cluster, clusterType
 // may be "".
-func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, x *bootstrapExtra) error {
+func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string,
+	x *bootstrapExtra) error {
 	if x.hub != "" {
 		if err := agent.Check(x.hub); err != nil {
 			return usagef("--hub: %w", err)
@@ -127,8 +129,9 @@ func (g builder) bootstrap(cmd *cobra.Command, environment, clusterType string, 
 				Image: cmp.Or(x.image, "ghcr.io/kalypso-io/kalypso:"+tag),
 			})
 			if !ok {
-				return usagef("--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, "+
-					"as docs/hub.md says", environment, cmp.Or(x.cluster, clusterType))
+				return usagef(
+					"--hub: what reconciles %s/%s is no object on it: have kalypso observe report where it is, "+
+						"as docs/hub.md says", environment, cmp.Or(x.cluster, clusterType))
 			}
 			is.Objects = append(append(is.Objects, "---\n"...), more...)
 		}

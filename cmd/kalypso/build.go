@@ -86,7 +86,8 @@ of n parts of the cluster types, for n machines that together build them all.`,
 		"commit with <environment>/..., for environments without gitops")
 	cmd.Flags().BoolVar(&o.TreeOnly, "tree", false, "write the tree that BRANCH would have, tell "+
 		"its id, and leave BRANCH as it is")
-	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR, or the root of BRANCH")
+	cmd.Flags().BoolVar(&o.Flat, "flat", false,
+		"write the one environment straight into DIR, or the root of BRANCH")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
 	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "remove more assignments than "+
@@ -94,10 +95,14 @@ of n parts of the cluster types, for n machines that together build them all.`,
 	cmd.Flags().StringArrayVar(&o.allowEmpty, "allow-empty", nil, "let the selectors of the policy, "+
 		"config or config schema `NAME` select nothing any more")
 	completeFlag(cmd, "allow-empty", g.complete().selecting())
-	cmd.Flags().BoolVar(&o.Verify, "verify", false, "read every file of DIR again, whatever its size and time say")
-	cmd.Flags().StringVar(&o.shard, "shard", "", "build only the part `i/n` of the cluster types, such as 1/4")
-	cmd.Flags().StringVar(&o.at, "at", "", "build the platform as it is at the git revision `REV`, and record the commits")
-	cmd.Flags().StringVar(&o.since, "since", "", "print what differs from the platform's git revision `REV`")
+	cmd.Flags().BoolVar(&o.Verify, "verify", false,
+		"read every file of DIR again, whatever its size and time say")
+	cmd.Flags().StringVar(&o.shard, "shard", "",
+		"build only the part `i/n` of the cluster types, such as 1/4")
+	cmd.Flags().StringVar(&o.at, "at", "",
+		"build the platform as it is at the git revision `REV`, and record the commits")
+	cmd.Flags().StringVar(&o.since, "since", "",
+		"print what differs from the platform's git revision `REV`")
 	cmd.Flags().BoolVar(&o.stats, "stats", false, "tell what was computed, and what was reused")
 	return cmd
 }
@@ -130,14 +135,17 @@ func (o *buildOptions) check(cmd *cobra.Command, environments []string) error {
 	case o.Verify && o.Dir == "":
 		return usagef("--verify reads the files of --to DIR: name it")
 	case o.since != "" && o.at != "":
-		return usagef("--since compares with the platform as it is in its folder, and --at builds another: choose one")
+		return usagef(
+			"--since compares with the platform as it is in its folder, and --at builds another: choose one")
 	case o.since != "" && writes:
-		return usagef("--since prints what differs: leave out --to and --git, which write only what differs anyway")
+		return usagef(
+			"--since prints what differs: leave out --to and --git, which write only what differs anyway")
 	}
 	return nil
 }
 
-func (g builder) build(cmd *cobra.Command, environments []string, o *buildOptions, c *cache.Cache) error {
+func (g builder) build(cmd *cobra.Command, environments []string, o *buildOptions,
+	c *cache.Cache) error {
 	o.Dir, o.Git = g.path(o.Dir), g.path(o.Git)
 	r := g.request(environments, c)
 	r.Revision, r.AllowRemovals, r.AllowEmpty = o.at, o.allowRemovals, o.allowEmpty
@@ -181,7 +189,8 @@ func (g builder) build(cmd *cobra.Command, environments []string, o *buildOption
 		const lines = 20
 		for _, e := range query.InOrder(b) {
 			if e.Effect != nil && e.Tree != nil {
-				if err := compare.WriteEnds(g.out, e.Name, compare.OfEffect(e.Name, e.Effect), lines); err != nil {
+				if err := compare.WriteEnds(g.out, e.Name, compare.OfEffect(e.Name, e.Effect),
+					lines); err != nil {
 					return err
 				}
 			}
@@ -194,7 +203,8 @@ func (g builder) build(cmd *cobra.Command, environments []string, o *buildOption
 		fmt.Fprintf(g.err, "tree %s\n", written.Tree)
 	}
 	if o.Dir == "" && o.Git == "" {
-		fmt.Fprintln(g.err, "nothing is written: name a folder with --to DIR, or a git repository with --git DIR")
+		fmt.Fprintln(g.err,
+			"nothing is written: name a folder with --to DIR, or a git repository with --git DIR")
 	}
 	if b.Failed() || failsOn(*o.failOn, b.Diagnostics) {
 		return errPlatform
@@ -261,8 +271,10 @@ func changeOf(e *engine.Environment) *builtChange {
 	if r.Total == (compare.Total{}) {
 		return nil
 	}
-	out := &builtChange{Removed: r.Removed, Added: r.Added, Replaced: r.Changed, ClusterSets: r.ClusterSets}
-	out.Total.Removed, out.Total.Added, out.Total.Replaced = r.Total.Removed, r.Total.Added, r.Total.Changed
+	out := &builtChange{Removed: r.Removed, Added: r.Added, Replaced: r.Changed,
+		ClusterSets: r.ClusterSets}
+	out.Total.Removed, out.Total.Added, out.Total.Replaced = r.Total.Removed, r.Total.Added,
+		r.Total.Changed
 	if r.Clusters != nil {
 		out.Emptied = r.Clusters.Emptied
 	}
@@ -280,7 +292,8 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 		out.Commits = written.Commits
 	}
 	for _, e := range query.InOrder(b) {
-		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts, Change: changeOf(e)}
+		item := builtEnvironment{Name: e.Name, Readable: e.Tree != nil, Counts: e.Counts,
+			Change: changeOf(e)}
 		if c := written.Changes[e.Name]; c != nil {
 			files, removed := len(c.Written), len(c.Removed)
 			item.FilesWritten, item.FilesRemoved = &files, &removed
@@ -340,7 +353,8 @@ type sinceReport struct {
 // them.
 func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
-	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{}, compiler.Output{})
+	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{},
+		compiler.Output{})
 	stop()
 	if err != nil {
 		return err
@@ -423,7 +437,8 @@ type lateWrite struct {
 // write tries environments, each within a small part of its bounds or within all of them. It adds
 // the environments that it writes to the build. It returns the environments that need more than
 // the small part.
-func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyond []string, err error) {
+func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyond []string,
+	err error) {
 	for _, name := range late {
 		trips, err := l.trial(ctx, name, little)
 		if err != nil {
@@ -449,7 +464,8 @@ func (l *lateWrite) write(ctx context.Context, late []string, little bool) (beyo
 }
 
 // trial compiles an environment in a child process, and returns all trips, old and new.
-func (l *lateWrite) trial(ctx context.Context, environment string, little bool) (trips []supervisor.Trip, err error) {
+func (l *lateWrite) trial(ctx context.Context, environment string,
+	little bool) (trips []supervisor.Trip, err error) {
 	out, err := again.Below(ctx, l.supervisor.TrialOf(environment, little))
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), err)
@@ -457,8 +473,8 @@ func (l *lateWrite) trial(ctx context.Context, environment string, little bool) 
 	return trips, json.Unmarshal(out, &trips)
 }
 
-// try compiles one environment in the child process, and prints its trips. It ends when the parent does.
-// The parent finds other errors itself.
+// try compiles one environment in the child process, and prints its trips. It ends when the parent
+// does. The parent finds other errors itself.
 func (g builder) try(ctx context.Context, r compiler.Request) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, g.in)

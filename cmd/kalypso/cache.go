@@ -94,12 +94,14 @@ whatever they read.`,
 			return err
 		}
 		v := verification{dir, files, append([]string{}, bad...)}
-		err = g.print(*output, document[verification]{apiVersion, "CacheVerification", v}, func(w *tabwriter.Writer) {
-			fmt.Fprintf(w, "%s: %d files, %d of them damaged and removed\n", v.Folder, v.Files, len(v.Removed))
-			for _, name := range v.Removed {
-				fmt.Fprintln(w, name)
-			}
-		})
+		err = g.print(*output, document[verification]{apiVersion, "CacheVerification", v},
+			func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "%s: %d files, %d of them damaged and removed\n", v.Folder, v.Files,
+					len(v.Removed))
+				for _, name := range v.Removed {
+					fmt.Fprintln(w, name)
+				}
+			})
 		if err == nil && len(bad) > 0 {
 			return errDifference
 		}

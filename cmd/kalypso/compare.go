@@ -41,7 +41,8 @@ single clusters. The exit code is 3 where there are errors.`,
 		Args: arity(2, 2, "compare takes two environments, as in kalypso compare dev prod, and not %d"),
 	}
 	o := outputFlag(cmd)
-	cmd.Flags().StringArrayVar(&at, "at", nil, "git `REV` of the platform to compile; twice for one for each environment")
+	cmd.Flags().StringArrayVar(&at, "at", nil,
+		"git `REV` of the platform to compile; twice for one for each environment")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if there are differences")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(at) > 2 || slices.Contains(at, "") {
@@ -69,7 +70,8 @@ single clusters. The exit code is 3 where there are errors.`,
 func (g inspector) compare(ctx context.Context, c *cache.Cache, names, at []string,
 	use func(x *query.Comparison, failed bool) error) (err error) {
 	if len(at) < 2 && names[0] == names[1] {
-		return usagef("%s is compared with itself; with --at twice it is compared at two commits", names[0])
+		return usagef("%s is compared with itself; with --at twice it is compared at two commits",
+			names[0])
 	}
 	wanted := [][]string{names}
 	if len(at) == 2 {
@@ -91,7 +93,8 @@ func (g inspector) compare(ctx context.Context, c *cache.Cache, names, at []stri
 		failed, ds = failed || b.Failed(), append(ds, b.Diagnostics...)
 		for _, name := range environments {
 			var side *engine.Environment // nil if the base cannot be read
-			if n := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == name }); n >= 0 {
+			if n := slices.IndexFunc(b.Environments,
+				func(e *engine.Environment) bool { return e.Name == name }); n >= 0 {
 				side = b.Environments[n]
 			}
 			sides = append(sides, side)
@@ -108,7 +111,8 @@ func (g inspector) compare(ctx context.Context, c *cache.Cache, names, at []stri
 			return errPlatform
 		}
 		if e.Model.Incomplete {
-			fmt.Fprintf(g.err, "kalypso: errors hide a part of %s: what of it is missing here may be there\n", names[n])
+			fmt.Fprintf(g.err,
+				"kalypso: errors hide a part of %s: what of it is missing here may be there\n", names[n])
 		}
 	}
 	x, err := query.Compare(ctx, sides[0], sides[1])
@@ -146,7 +150,8 @@ func (g inspector) printComparison(output string, x *query.Comparison) error {
 				rows = append(rows, []any{w.Workload, what, few(d.Before), few(d.After)})
 			}
 		}
-		if err := g.table([]string{"WORKLOAD", "DIFFERS IN", titleOf(x.Before), titleOf(x.After)}, rows); err != nil {
+		if err := g.table([]string{"WORKLOAD", "DIFFERS IN", titleOf(x.Before), titleOf(x.After)},
+			rows); err != nil {
 			return err
 		}
 	}
@@ -154,7 +159,8 @@ func (g inspector) printComparison(output string, x *query.Comparison) error {
 	if len(x.Workloads) > 0 {
 		same = fmt.Sprint(x.Same)
 	}
-	_, err := fmt.Fprintf(g.err, "%s, %s the same\n", plural(len(x.Workloads)+x.Same, "workload"), same)
+	_, err := fmt.Fprintf(g.err, "%s, %s the same\n", plural(len(x.Workloads)+x.Same, "workload"),
+		same)
 	return err
 }
 

@@ -41,13 +41,14 @@ func (g *platform) complete() completer { return completer{g} }
 // word declare their own completion.
 func (g completer) words() map[string]cobra.CompletionFunc {
 	words := map[string]cobra.CompletionFunc{
-		"ENVIRONMENT":  g.environmentNames,
-		"RING":         g.rings,
-		"GATE":         values(gate.MayBeSkippable()...),
-		"CLUSTER-TYPE": nameValues(g, query.ClusterTypes, func(c query.ClusterType) string { return c.Name }),
-		"WORKLOAD":     nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }),
-		"WORKSPACE":    nameValues(g, query.Workspaces, func(w query.Workspace) string { return w.Name }),
-		"INVENTORY":    nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
+		"ENVIRONMENT": g.environmentNames,
+		"RING":        g.rings,
+		"GATE":        values(gate.MayBeSkippable()...),
+		"CLUSTER-TYPE": nameValues(g, query.ClusterTypes,
+			func(c query.ClusterType) string { return c.Name }),
+		"WORKLOAD":  nameValues(g, query.Workloads, func(w query.Workload) string { return w.Name }),
+		"WORKSPACE": nameValues(g, query.Workspaces, func(w query.Workspace) string { return w.Name }),
+		"INVENTORY": nameValues(g, query.Inventories, func(i query.Inventory) string { return i.Name }),
 		"ENVIRONMENT/NAME": nameValues(g, query.Clusters,
 			func(c query.Cluster) string { return c.Environment + "/" + c.Name }),
 		"ENVIRONMENT/CLUSTER-TYPE": nameValues(g, query.ClusterTypes,
@@ -124,7 +125,8 @@ func arguments(of []string, words map[string]cobra.CompletionFunc) cobra.Complet
 			return nil
 		}
 	}
-	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		n := len(given)
 		if last := len(of) - 1; n > last && last >= 0 && strings.HasSuffix(of[last], "...") {
 			n = last
@@ -133,7 +135,8 @@ func arguments(of []string, words map[string]cobra.CompletionFunc) cobra.Complet
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, directive := words[strings.TrimSuffix(of[n], "...")](cmd, given, prefix)
-		return slices.DeleteFunc(found, func(c cobra.Completion) bool { return slices.Contains(given[n:], c) }), directive
+		return slices.DeleteFunc(found,
+			func(c cobra.Completion) bool { return slices.Contains(given[n:], c) }), directive
 	}
 }
 
@@ -142,7 +145,9 @@ func inList(f *pflag.Flag, with cobra.CompletionFunc) cobra.CompletionFunc {
 	if word, _ := pflag.UnquoteUsage(f); f.Value.Type() != "stringSlice" && word != "LABELS" {
 		return with
 	}
-	return func(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(
+		cmd *cobra.Command, given []string, prefix string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		comma := strings.LastIndex(prefix, ",") + 1
 		found, directive := with(cmd, given, prefix[comma:])
 		if comma > 0 {
@@ -183,7 +188,8 @@ func (g completer) offer(cmd *cobra.Command, prefix string, names func(context.C
 		c, _ := cache.Open(cache.Options{}) // without one it takes longer
 		defer c.Close()                     //nolint:errcheck // as above
 		all, _ := names(ctx, g.request(nil, c))
-		found <- slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		found <- slices.DeleteFunc(all,
+			func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	}()
 	select {
 	case all := <-found:

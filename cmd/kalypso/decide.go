@@ -13,7 +13,8 @@ import (
 )
 
 // decide carries out the decision of a person about environments.
-func (g promoter) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string, args []string,
+func (g promoter) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOptions, kind string,
+	args []string,
 	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) error {
 	if err := o.named(args); err != nil {
 		return err
@@ -51,11 +52,16 @@ func (g promoter) decide(cmd *cobra.Command, o *promotionOptions, d *decisionOpt
 }
 
 // newDecision makes a command with which people decide about environments.
-func newDecision(g promoter, use, short, long, example, kind string, d *decisionOptions, o *promotionOptions,
-	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus, error)) *cobra.Command {
+func newDecision(g promoter, use, short, long, example, kind string, d *decisionOptions,
+	o *promotionOptions,
+	do func(*promotion.Session, context.Context, plan.Decision) ([]*plan.StageStatus,
+		error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,
-		RunE: func(cmd *cobra.Command, args []string) error { return g.decide(cmd, o, d, kind, args, do) },
+		RunE: func(cmd *cobra.Command,
+			args []string) error {
+			return g.decide(cmd, o, d, kind, args, do)
+		},
 	}
 	o.flags(g.platform, cmd)
 	o.output = outputFlag(cmd)
@@ -66,7 +72,8 @@ func newDecision(g promoter, use, short, long, example, kind string, d *decision
 
 func newRollback(g promoter) *cobra.Command {
 	o, d, to := &promotionOptions{}, &decisionOptions{}, plan.RollbackTo{}
-	cmd := newDecision(g, "rollback ENVIRONMENT --reason REASON", "Bring an environment back to an earlier commit",
+	cmd := newDecision(g, "rollback ENVIRONMENT --reason REASON",
+		"Bring an environment back to an earlier commit",
 		`rollback compiles an earlier base commit with the environment's own files of today, so
 that corrections of those stay, and puts it where the environment is; with --exact it
 brings the very files back that were there, without compiling. It goes forward: the
@@ -80,19 +87,24 @@ With --own, the base commit stays and the environment's own files go back.`,
   kalypso rollback prod --own --reason INC-42        # only its own files
   kalypso rollback prod --ring eu --to 4f2a9c1 --reason INC-42`,
 		"Rollback", d, o,
-		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus, error) {
+		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus,
+			error) {
 			if to.Steps < 1 {
 				return nil, usagef("--steps %d: at least one step back", to.Steps)
 			}
 			if to.Own && to.Exact {
-				return nil, usagef("--own keeps the base commit, and --exact brings all files back: use one of them")
+				return nil, usagef(
+					"--own keeps the base commit, and --exact brings all files back: use one of them")
 			}
 			return s.Rollback(ctx, to, decision)
 		})
-	cmd.Flags().StringVar(&to.Commit, "to", "", "the base `COMMIT` to go back to; with --own, a commit of own files")
-	cmd.Flags().IntVar(&to.Steps, "steps", 1, "how many base commits, or with --own commits of own files, to go back")
+	cmd.Flags().StringVar(&to.Commit, "to", "",
+		"the base `COMMIT` to go back to; with --own, a commit of own files")
+	cmd.Flags().IntVar(&to.Steps, "steps", 1,
+		"how many base commits, or with --own commits of own files, to go back")
 	cmd.Flags().BoolVar(&to.Exact, "exact", false, "bring back the very files, without compiling")
-	cmd.Flags().BoolVar(&to.Own, "own", false, "keep the base commit, and go back with the environment's own files")
+	cmd.Flags().BoolVar(&to.Own, "own", false,
+		"keep the base commit, and go back with the environment's own files")
 	cmd.Flags().StringVar(&d.until, "until", "", "hold until this `TIME`, or for that long; without "+
 		"it until somebody releases it")
 	return cmd
@@ -113,17 +125,21 @@ func newRelease(g promoter) *cobra.Command {
 	return newDecision(g, "release ENVIRONMENT... --reason REASON", "End the hold of environments",
 		`release ends what hold and rollback began: promotion to the environment goes on, also
 with the commit that was rolled back from, unless somebody has rejected it.`,
-		`  kalypso release prod --reason "INC-42 is mended"`, "Release", d, o, (*promotion.Session).Release)
+		`  kalypso release prod --reason "INC-42 is mended"`, "Release", d, o,
+		(*promotion.Session).Release)
 }
 
 func newFreeze(g promoter) *cobra.Command {
 	o, d := &promotionOptions{}, &decisionOptions{}
-	cmd := newDecision(g, "freeze ENVIRONMENT... --reason REASON", "Stop promotion to environments at once",
+	cmd := newDecision(g, "freeze ENVIRONMENT... --reason REASON",
+		"Stop promotion to environments at once",
 		`freeze stops promotion to environments without touching their branches: the order is in
 a ref of the GitOps repository, refs/kalypso/freeze/ENVIRONMENT, which needs no pull
 request. thaw ends it.`, `  kalypso freeze prod --reason "year end" --until 2027-01-04T06:00Z
   kalypso freeze --all --reason INC-42`, "Freeze", d, o,
-		func(s *promotion.Session, ctx context.Context, decision plan.Decision) ([]*plan.StageStatus, error) {
+		func(
+			s *promotion.Session, ctx context.Context, decision plan.Decision,
+		) ([]*plan.StageStatus, error) {
 			frozen, err := s.Freeze(ctx, decision)
 			for _, name := range frozen {
 				until := "somebody thaws it"
@@ -134,7 +150,8 @@ request. thaw ends it.`, `  kalypso freeze prod --reason "year end" --until 2027
 			}
 			return nil, err
 		})
-	cmd.Flags().StringVar(&d.until, "until", "", "until this `TIME`, or for that long; without it until somebody thaws it")
+	cmd.Flags().StringVar(&d.until, "until", "",
+		"until this `TIME`, or for that long; without it until somebody thaws it")
 	return cmd
 }
 

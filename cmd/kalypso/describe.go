@@ -71,7 +71,8 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 		}),
 	}
 	output := new(string)
-	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "text", "json", "yaml")
+	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "text", "json",
+		"yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
 			var known []string
@@ -87,14 +88,16 @@ func (l *listing[T]) describe(g inspector) *cobra.Command {
 					known = append(known, environment+"/"+id)
 				}
 				if args[0] == id || args[0] == environment+"/"+id {
-					items = append(items, description[T]{environment, item, query.Describe(b, environment, l.entity(item))})
+					items = append(items,
+						description[T]{environment, item, query.Describe(b, environment, l.entity(item))})
 				}
 			}
 			if len(items) == 0 {
 				return g.noSuch(b, strings.ReplaceAll(one, "-", " "), args[0], known)
 			}
 			if *output != "text" {
-				if err := g.printDocument(*output, list[description[T]]{apiVersion, "DescriptionList", items}); err != nil {
+				if err := g.printDocument(*output,
+					list[description[T]]{apiVersion, "DescriptionList", items}); err != nil {
 					return err
 				}
 				return g.reportErrors(b)

@@ -36,7 +36,10 @@ type diagnosticFormat struct {
 
 // diagnosticFormats are the formats of diagnostics, the default first.
 var diagnosticFormats = []diagnosticFormat{
-	{"text", func(w io.Writer, ds []diag.Diagnostic) error { return diag.WriteText(w, ds, emphasis(w)) }},
+	{"text", func(w io.Writer,
+		ds []diag.Diagnostic) error {
+		return diag.WriteText(w, ds, emphasis(w))
+	}},
 	{"json", diag.WriteJSON},
 	{"github", diag.WriteGitHub},
 	{"sarif", func(w io.Writer, ds []diag.Diagnostic) error {
@@ -45,7 +48,8 @@ var diagnosticFormats = []diagnosticFormat{
 }
 
 // diagnosticsFlag adds a flag with the format of diagnostics.
-func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand, usage string) {
+func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name, shorthand,
+	usage string) {
 	var names []string
 	for _, f := range diagnosticFormats {
 		names = append(names, f.name)
@@ -56,7 +60,8 @@ func (g *console) diagnosticsFlag(cmd *cobra.Command, flags *pflag.FlagSet, name
 // failOnFlag adds --fail-on, and returns a pointer to its value.
 func failOnFlag(cmd *cobra.Command) *string {
 	failOn := new(string)
-	choiceFlag(cmd, cmd.Flags(), failOn, "fail-on", "", "exit with 3 for errors only, or for warnings as well",
+	choiceFlag(cmd, cmd.Flags(), failOn, "fail-on", "",
+		"exit with 3 for errors only, or for warnings as well",
 		string(diag.Error), string(diag.Warning))
 	return failOn
 }
@@ -71,7 +76,8 @@ func (g *console) report(w io.Writer, ds []diag.Diagnostic) error {
 	if g.diagnostics == "github" || g.diagnostics == "sarif" {
 		ds = fromWorkingDirectory(g.dir, ds)
 	}
-	i := slices.IndexFunc(diagnosticFormats, func(f diagnosticFormat) bool { return f.name == g.diagnostics })
+	i := slices.IndexFunc(diagnosticFormats,
+		func(f diagnosticFormat) bool { return f.name == g.diagnostics })
 	return diagnosticFormats[i].write(w, ds)
 }
 
@@ -178,8 +184,9 @@ const (
 	exitBlocked    exitCode = 5 // a gate blocks a promotion
 	exitPending    exitCode = 6 // a gate of a promotion is pending
 	exitHeld       exitCode = 7 // a promotion is held or frozen
-	exitForge      exitCode = 8 // a forge, API server or hub does not answer, or has had enough requests
-	exitLostRace   exitCode = 9 // another process moved the branch
+	// a forge, API server or hub does not answer, or has had enough requests
+	exitForge    exitCode = 8
+	exitLostRace exitCode = 9 // another process moved the branch
 )
 
 // errPlatform is the error for a platform with errors, which are already printed.

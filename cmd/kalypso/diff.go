@@ -87,7 +87,8 @@ If a folder and a revision have the same name, write the folder with a slash, su
 	choiceFlag(cmd, cmd.Flags(), &o.output, "output", "o", "how to print the result", "table", "wide",
 		"json", "yaml", "ndjson")
 	cmd.Flags().BoolVar(&o.stat, "stat", false, "only count the assignments of each cluster type")
-	cmd.Flags().BoolVar(&o.all, "all", false, "name all assignments and clusters, not only the first three")
+	cmd.Flags().BoolVar(&o.all, "all", false,
+		"name all assignments and clusters, not only the first three")
 	cmd.Flags().BoolVar(&o.allowRemovals, "allow-removals", false, "allow removals beyond "+
 		"removals.max and removals.emptied of an environment")
 	cmd.Flags().StringVar(&o.against, "against", "", "build the second side on the records of the "+
@@ -141,7 +142,8 @@ func (g inspector) against(arg string) (compiler.Output, error) {
 	}
 	repository, branch, found := strings.Cut(arg, ":")
 	if !found || repository == "" || branch == "" {
-		return compiler.Output{}, usagef("--against %s is no folder; write a branch as REPOSITORY:BRANCH", arg)
+		return compiler.Output{},
+			usagef("--against %s is no folder; write a branch as REPOSITORY:BRANCH", arg)
 	}
 	return compiler.Output{Git: g.path(repository), Branch: branch}, nil
 }
@@ -214,24 +216,29 @@ type changeVerdict struct {
 
 // changeGates evaluates the gates that need only the change: the budgets and policies of each
 // environment. It leaves out the gates of rings, since a ring gets a part of the change.
-func changeGates(ctx context.Context, r compiler.Request, d *compiler.Difference) (out []changeVerdict) {
+func changeGates(ctx context.Context, r compiler.Request,
+	d *compiler.Difference) (out []changeVerdict) {
 	if d.After == nil {
 		return nil
 	}
 	satisfies := subject.Platform(r).Satisfies
 	for _, e := range d.After.Environments {
-		i := slices.IndexFunc(d.After.Declarations, func(of model.Declaration) bool { return of.Name == e.Name })
+		i := slices.IndexFunc(d.After.Declarations,
+			func(of model.Declaration) bool { return of.Name == e.Name })
 		if i < 0 || e.Model == nil {
 			continue
 		}
 		gates := d.After.Declarations[i].Promotion.Gates
-		if gates = (model.Gates{Budget: gates.Budget, Policy: gates.Policy}); gates.Budget == nil && gates.Policy == nil {
+		if gates = (model.Gates{Budget: gates.Budget, Policy: gates.Policy}); gates.Budget == nil &&
+			gates.Policy == nil {
 			continue
 		}
 		change := &gate.Change{Environment: e.Name, Removals: e.Removals}
 		change.Set(d.Report.In(e.Name))
-		policy := gate.Policy{Environment: e.Name, Gates: []model.Gates{gates}, AllowErrors: true, AllowKept: true}
-		for _, v := range gate.Planned(ctx, policy, gate.ChangeFacts{Change: change, Satisfies: satisfies}, gate.Skip{}) {
+		policy := gate.Policy{Environment: e.Name, Gates: []model.Gates{gates}, AllowErrors: true,
+			AllowKept: true}
+		for _, v := range gate.Planned(ctx, policy,
+			gate.ChangeFacts{Change: change, Satisfies: satisfies}, gate.Skip{}) {
 			if v.Kind().Cause == gate.Candidate && v.Gate != "removals" {
 				out = append(out, changeVerdict{e.Name, v})
 			}
@@ -293,7 +300,8 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 		return nil
 	}
 	for _, e := range d.After.Environments {
-		i := slices.IndexFunc(d.After.Declarations, func(of model.Declaration) bool { return of.Name == e.Name })
+		i := slices.IndexFunc(d.After.Declarations,
+			func(of model.Declaration) bool { return of.Name == e.Name })
 		if i < 0 || e.Model == nil || d.Report.In(e.Name).Total == (compare.Total{}) {
 			continue
 		}
@@ -308,7 +316,8 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 				changed[e.Ring(entries[i].ClusterType)] = true
 			}
 		}
-		route := ringRoute{Environment: e.Name, OwnAtOnce: p.OwnChanges.AtOnce, ClustersAtOnce: p.OwnChanges.Clusters}
+		route := ringRoute{Environment: e.Name, OwnAtOnce: p.OwnChanges.AtOnce,
+			ClustersAtOnce: p.OwnChanges.Clusters}
 		soaked := map[string]float64{} // until a ring gets the change
 		for range p.Rings {            // in any order of the rings, it is known after as many rounds
 			for i := range p.Rings {
@@ -323,7 +332,8 @@ func ringRoutes(d *compiler.Difference) (out []ringRoute) {
 		}
 		for i := range p.Rings {
 			if changed[p.Rings[i].Name] {
-				route.Rings = append(route.Rings, ringStop{p.Rings[i].Name, p.Rings[i].After, p.SoakOf(&p.Rings[i]).Seconds()})
+				route.Rings = append(route.Rings,
+					ringStop{p.Rings[i].Name, p.Rings[i].After, p.SoakOf(&p.Rings[i]).Seconds()})
 			}
 		}
 		if len(p.Rings) > 1 && len(route.Rings) > 0 {

@@ -96,7 +96,8 @@ func (g author) examine(ctx context.Context) []check {
 		checks = append(checks, check{"platform", checkWarning, "none here",
 			"name its folder with -C, or let kalypso init write one"})
 	} else if err != nil {
-		checks = append(checks, check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
+		checks = append(checks,
+			check{"platform", checkError, err.Error(), "name a platform's folder with -C"})
 	} else {
 		checks = append(checks, g.checkPlatform(ctx, root)...)
 	}
@@ -126,7 +127,8 @@ func checkSchema(ctx context.Context) check {
 		err = cuemodule.EnsureCache(ctx)
 	}
 	if err != nil {
-		return check{"CUE's cache", checkWarning, err.Error(), "cue and editors may not find the schema, or another one"}
+		return check{"CUE's cache", checkWarning, err.Error(),
+			"cue and editors may not find the schema, or another one"}
 	}
 	return check{"CUE's cache", checkOK, dir + " has the schema", ""}
 }
@@ -165,7 +167,8 @@ func checkEditors() check {
 		return check{"editors", checkWarning, "there is no " + listed(editors, "or"),
 			"kalypso lsp serves them, and others: docs/editors.md says how"}
 	}
-	return check{"editors", checkOK, strings.Join(found, ", "), "docs/editors.md says how kalypso lsp serves them"}
+	return check{"editors", checkOK, strings.Join(found, ", "),
+		"docs/editors.md says how kalypso lsp serves them"}
 }
 
 // checkPlatform reports which schema the platform at root pins. It shows the errors in the module
@@ -194,7 +197,8 @@ func (g author) checkPlatform(ctx context.Context, root string) []check {
 		"nothing imports it", ""}
 	if p.Module == "" {
 		pin = check{"pin", checkError, "cue.mod/module.cue cannot be used", "kalypso vet says why"}
-	} else if data, err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File))); err != nil {
+	} else if data,
+		err := regular.ReadFile(filepath.Join(root, filepath.FromSlash(cuemodule.File))); err != nil {
 		pin = check{"pin", checkError, err.Error(), "kalypso has to read it"}
 	} else if found, pinned := cuemodule.PinOf(cuemodule.File, data); pinned {
 		pin.Detail = found.Version
@@ -215,7 +219,8 @@ func (g author) checkPlatform(ctx context.Context, root string) []check {
 func checkGit(dir string) []check {
 	repo, err := git.Discover(dir)
 	if errors.Is(err, git.ErrNoRepository) {
-		return []check{{"git", checkWarning, "not in a repository", "promotion and --since need commits: git init"}}
+		return []check{{"git", checkWarning, "not in a repository",
+			"promotion and --since need commits: git init"}}
 	}
 	if err != nil {
 		return []check{{"git", checkError, err.Error(), "kalypso has to read the repository"}}
@@ -247,7 +252,8 @@ func checkForge(remote string) check {
 	}
 	kind, base, _, err := detect.Detect(remote, os.Getenv, "")
 	if err != nil {
-		return check{"forge", checkWarning, credential.Hide(err.Error()), "correct the URL of the remote origin"}
+		return check{"forge", checkWarning, credential.Hide(err.Error()),
+			"correct the URL of the remote origin"}
 	}
 	if kind == detect.None {
 		return check{"forge", checkOK, "none known at " + credential.Hide(remote), ""}

@@ -33,7 +33,8 @@ With the code of a diagnostic it explains the code.`,
 		Example: `  kalypso explain dev/large/shop-test
   kalypso explain dev/large/shop-test DATABASE_URL
   kalypso explain K2003`,
-		Args:              arity(1, 2, "explain needs ENVIRONMENT/CLUSTER-TYPE/TARGET, or a code such as K2003"),
+		Args: arity(1, 2,
+			"explain needs ENVIRONMENT/CLUSTER-TYPE/TARGET, or a code such as K2003"),
 		ValidArgsFunction: g.complete().explained,
 	}
 	cmd.AddCommand(newExplainWorkspace(g), newExplainCluster(g))
@@ -69,7 +70,8 @@ func (g inspector) explainCode(output string, e diag.Explanation) error {
 	})
 }
 
-func (g inspector) explain(cmd *cobra.Command, output, environment, clusterType, target, key string) error {
+func (g inspector) explain(cmd *cobra.Command, output, environment, clusterType, target,
+	key string) error {
 	return g.compile(cmd.Context(), []string{environment}, func(b *compiler.Build) error {
 		x, ok, err := query.Explain(cmd.Context(), b, environment, clusterType, target, key)
 		if err != nil {
@@ -115,7 +117,8 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 		for _, p := range x.Policies {
 			fmt.Fprintf(w, "  policy %s\t%s\n", p.Name, places(p.Positions))
 		}
-		fmt.Fprintf(w, "  workspace\t%s\n  namespace\t%s\n  reconciler\t%s\n", a.Workspace, a.Namespace, a.Reconciler)
+		fmt.Fprintf(w, "  workspace\t%s\n  namespace\t%s\n  reconciler\t%s\n", a.Workspace, a.Namespace,
+			a.Reconciler)
 		if a.Version != "" {
 			fmt.Fprintf(w, "  version\t%s\n", a.Version)
 		}
@@ -258,35 +261,38 @@ of it and how often they are assigned, and how much of its quota they request.`,
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return g.compile(cmd.Context(), args[1:], func(b *compiler.Build) error {
-			items := slices.DeleteFunc(query.Workspaces(b), func(w query.Workspace) bool { return w.Name != args[0] })
+			items := slices.DeleteFunc(query.Workspaces(b),
+				func(w query.Workspace) bool { return w.Name != args[0] })
 			about, _ := query.AboutWorkspace(b, args[0])
 			if len(items) == 0 {
 				return g.unknownWorkspace(b, args[0], about)
 			}
-			err := g.print(*output, list[query.Workspace]{apiVersion, "WorkspaceList", items}, func(w *tabwriter.Writer) {
-				for _, i := range items {
-					fmt.Fprintf(w, "%s in %s", i.Name, i.Environment)
-					if i.Profile != "" {
-						fmt.Fprintf(w, ", which is not declared: %s of kalypso.io/stdlib/workspace counts", i.Profile)
-					}
-					fmt.Fprintf(w, "\n  workloads\t%s\n", join(i.Workloads))
-					if len(i.Registrations) > 0 {
-						fmt.Fprintf(w, "  registrations\t%s\n", join(i.Registrations))
-					}
-					fmt.Fprintf(w, "  assignments\t%d, of which %d failed\n", i.Assignments, i.Failed)
-					for _, q := range i.Quota {
-						fmt.Fprintf(w, "  quota %s\t%s of %s\n", q.Resource, q.Requested, q.Quota)
-					}
-					fmt.Fprintln(w, "may bring")
-					for _, b := range i.Bounds {
-						allows := "nothing"
-						if len(b.Allows) > 0 {
-							allows = strings.Join(b.Allows, " ")
+			err := g.print(*output, list[query.Workspace]{apiVersion, "WorkspaceList", items},
+				func(w *tabwriter.Writer) {
+					for _, i := range items {
+						fmt.Fprintf(w, "%s in %s", i.Name, i.Environment)
+						if i.Profile != "" {
+							fmt.Fprintf(w, ", which is not declared: %s of kalypso.io/stdlib/workspace counts",
+								i.Profile)
 						}
-						fmt.Fprintf(w, "  %s\t%s\n", b.Field, allows)
+						fmt.Fprintf(w, "\n  workloads\t%s\n", join(i.Workloads))
+						if len(i.Registrations) > 0 {
+							fmt.Fprintf(w, "  registrations\t%s\n", join(i.Registrations))
+						}
+						fmt.Fprintf(w, "  assignments\t%d, of which %d failed\n", i.Assignments, i.Failed)
+						for _, q := range i.Quota {
+							fmt.Fprintf(w, "  quota %s\t%s of %s\n", q.Resource, q.Requested, q.Quota)
+						}
+						fmt.Fprintln(w, "may bring")
+						for _, b := range i.Bounds {
+							allows := "nothing"
+							if len(b.Allows) > 0 {
+								allows = strings.Join(b.Allows, " ")
+							}
+							fmt.Fprintf(w, "  %s\t%s\n", b.Field, allows)
+						}
 					}
-				}
-			})
+				})
 			if err != nil {
 				return err
 			}
@@ -308,14 +314,16 @@ func (g *platform) unknownWorkspace(b *compiler.Build, name string, about []diag
 	if diag.Errors(about) || hint == "" {
 		return g.noSuch(b, "workspace", name, known)
 	}
-	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name, hint)
+	return usagef("there is no workspace %s: none is declared, and no workload is of it; %s", name,
+		hint)
 }
 
 // addCodeOwners adds --codeowners to `get workspaces`.
 func addCodeOwners(g inspector, cmd *cobra.Command) {
 	usual := cmd.RunE
 	var owners bool
-	cmd.Flags().BoolVar(&owners, "codeowners", false, "print CODEOWNERS: which file of the platform who reviews")
+	cmd.Flags().BoolVar(&owners, "codeowners", false,
+		"print CODEOWNERS: which file of the platform who reviews")
 	cmd.RunE = func(cmd *cobra.Command, environments []string) error {
 		if !owners {
 			return usual(cmd, environments)

@@ -67,19 +67,22 @@ func listings() []lister {
 	workspaces.extend = addCodeOwners
 	targets := newListing(tables.DeploymentTargets(), "dt", "the deployment targets",
 		func(t query.DeploymentTarget) facets {
-			return facets{environment: t.Environment, id: t.DeploymentTarget, workloads: []string{t.Workload},
+			return facets{environment: t.Environment, id: t.DeploymentTarget,
+				workloads:    []string{t.Workload},
 				clusterTypes: t.ClusterTypes, labels: []map[string]string{t.Labels}}
 		}, byLabels, byWorkload, byClusterType)
 	targets.ref = func(t query.DeploymentTarget) model.Ref {
-		return model.Ref{Collection: "workloads", Name: t.Workload, Path: "deploymentTargets." + model.Label(t.Name)}
+		return model.Ref{Collection: "workloads", Name: t.Workload,
+			Path: "deploymentTargets." + model.Label(t.Name)}
 	}
 	assignments := newListing(tables.Assignments(), "as", "what is assigned where", assignmentFacets,
 		byLabels, byWorkload, byClusterType, byCluster, byState)
-	assignments.byCluster = newListing(tables.ClusterAssignments(), "", "", func(a query.Assignment) facets {
-		f := assignmentFacets(a)
-		f.id, f.cluster = a.Environment+"/"+a.Cluster+"/"+a.DeploymentTarget, a.Environment+"/"+a.Cluster
-		return f
-	})
+	assignments.byCluster = newListing(tables.ClusterAssignments(), "", "",
+		func(a query.Assignment) facets {
+			f := assignmentFacets(a)
+			f.id, f.cluster = a.Environment+"/"+a.Cluster+"/"+a.DeploymentTarget, a.Environment+"/"+a.Cluster
+			return f
+		})
 	return []lister{
 		newListing(tables.Environments(), "env", "the environments",
 			func(e query.Environment) facets { return facets{environment: e.Name, id: e.Name} }),
@@ -92,19 +95,22 @@ func listings() []lister {
 		}, byLabels, byWorkload, byClusterType),
 		newListing(tables.Inventories(), "inv", "the inventories",
 			func(i query.Inventory) facets { return facets{environment: i.Environment, id: i.Name} }),
-		newListing(tables.NamespaceServices(), "ns", "the namespace services", func(s query.NamespaceService) facets {
-			return facets{environment: s.Environment, id: s.Name, clusterTypes: s.ClusterTypes}
-		}, byClusterType),
+		newListing(tables.NamespaceServices(), "ns", "the namespace services",
+			func(s query.NamespaceService) facets {
+				return facets{environment: s.Environment, id: s.Name, clusterTypes: s.ClusterTypes}
+			}, byClusterType),
 		newListing(tables.Reconcilers(), "rec", "the reconcilers", func(r query.Reconciler) facets {
 			return facets{environment: r.Environment, id: r.Name, clusterTypes: r.ClusterTypes}
 		}, byClusterType),
 		workspaces,
-		newListing(tables.Workloads(), "wl", "the workloads with deployment targets", func(w query.Workload) facets {
-			return facets{environment: w.Environment, id: w.Name, workloads: []string{w.Name},
-				labels: []map[string]string{w.Labels}}
-		}, byLabels, byWorkload),
+		newListing(tables.Workloads(), "wl", "the workloads with deployment targets",
+			func(w query.Workload) facets {
+				return facets{environment: w.Environment, id: w.Name, workloads: []string{w.Name},
+					labels: []map[string]string{w.Labels}}
+			}, byLabels, byWorkload),
 		targets,
-		newListing(tables.Registrations(), "reg", "the registrations, by which other teams bring workloads and configs",
+		newListing(tables.Registrations(), "reg",
+			"the registrations, by which other teams bring workloads and configs",
 			func(r query.Registration) facets { return facets{environment: r.Environment, id: r.Name} }),
 		newListing(tables.SchedulingPolicies(), "sp", "the scheduling policies",
 			func(p query.SchedulingPolicy) facets { return facets{environment: p.Environment, id: p.Name} }),
@@ -157,7 +163,8 @@ type listing[T any] struct {
 	extend func(inspector, *cobra.Command)
 }
 
-func newListing[T any](list *tables.List[T], short, what string, facets func(T) facets, filters ...string) *listing[T] {
+func newListing[T any](list *tables.List[T], short, what string, facets func(T) facets,
+	filters ...string) *listing[T] {
 	return &listing[T]{List: list, short: short, what: what, facets: facets, filters: filters}
 }
 
@@ -187,7 +194,8 @@ func (l *listing[T]) entity(item T) model.Ref {
 		return l.ref(item)
 	}
 	collection := camelCase(l.name())
-	return model.Ref{Collection: strings.ToLower(collection[:1]) + collection[1:], Name: l.facets(item).id}
+	return model.Ref{Collection: strings.ToLower(collection[:1]) + collection[1:],
+		Name: l.facets(item).id}
 }
 
 // command returns the command.
@@ -198,7 +206,8 @@ func (l *listing[T]) command(g inspector) *cobra.Command {
 		Short:   "List " + l.what,
 	}
 	output := new(string)
-	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide", "name", "json", "yaml")
+	choiceFlag(cmd, cmd.Flags(), output, "output", "o", "how to print the result", "table", "wide",
+		"name", "json", "yaml")
 	filter := newFilter(cmd, l.filters)
 	expand := new(string)
 	if l.byCluster != nil {
@@ -214,20 +223,21 @@ func (l *listing[T]) command(g inspector) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return g.compile(cmd.Context(), append(environments, filter.environments...), func(b *compiler.Build) error {
-			items, err := l.Items(cmd.Context(), b)
-			if err != nil {
-				return err
-			}
-			items = slices.DeleteFunc(items, func(item T) bool { return !matches(l.facets(item)) })
-			if err := l.print(g, *output, items); err != nil {
-				return err
-			}
-			if len(items) == 0 && !slices.Contains([]string{"json", "yaml"}, *output) {
-				fmt.Fprintln(g.err, "kalypso: nothing to list"+filter.unknown(b))
-			}
-			return g.reportErrors(b)
-		})
+		return g.compile(cmd.Context(), append(environments, filter.environments...),
+			func(b *compiler.Build) error {
+				items, err := l.Items(cmd.Context(), b)
+				if err != nil {
+					return err
+				}
+				items = slices.DeleteFunc(items, func(item T) bool { return !matches(l.facets(item)) })
+				if err := l.print(g, *output, items); err != nil {
+					return err
+				}
+				if len(items) == 0 && !slices.Contains([]string{"json", "yaml"}, *output) {
+					fmt.Fprintln(g.err, "kalypso: nothing to list"+filter.unknown(b))
+				}
+				return g.reportErrors(b)
+			})
 	}
 	if l.extend != nil {
 		l.extend(g, cmd)
@@ -300,7 +310,8 @@ type filter struct {
 func newFilter(cmd *cobra.Command, names []string) *filter {
 	f := &filter{state: stateAny}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&f.environments, "environment", "e", nil, "list only what is in this `ENVIRONMENT`")
+	flags.StringSliceVarP(&f.environments, "environment", "e", nil,
+		"list only what is in this `ENVIRONMENT`")
 	for _, name := range names {
 		switch name {
 		case byLabels:
@@ -309,7 +320,8 @@ func newFilter(cmd *cobra.Command, names []string) *filter {
 		case byWorkload:
 			flags.StringSliceVar(&f.workloads, byWorkload, nil, "list only what is of this `WORKLOAD`")
 		case byClusterType:
-			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil, "list only what is on this `CLUSTER-TYPE`")
+			flags.StringSliceVar(&f.clusterTypes, byClusterType, nil,
+				"list only what is on this `CLUSTER-TYPE`")
 		case byCluster:
 			flags.StringSliceVar(&f.clusters, byCluster, nil, "list only what is on this `CLUSTER`, which "+
 				"is NAME or ENVIRONMENT/NAME")
@@ -333,7 +345,8 @@ func (f *filter) matcher() (func(facets) bool, error) {
 			(len(f.workloads) == 0 || slices.ContainsFunc(item.workloads,
 				func(w string) bool { return slices.Contains(f.workloads, w) })) &&
 			(len(f.clusterTypes) == 0 || slices.ContainsFunc(item.clusterTypes, func(c string) bool {
-				return slices.Contains(f.clusterTypes, c) || slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
+				return slices.Contains(f.clusterTypes, c) ||
+					slices.Contains(f.clusterTypes, model.TypeOfFolder(c))
 			})) &&
 			(len(f.clusters) == 0 || slices.ContainsFunc(f.clusters,
 				func(name string) bool { // ENVIRONMENT/NAME, or NAME
@@ -347,7 +360,8 @@ func (f *filter) matcher() (func(facets) bool, error) {
 // with similar names as hints. It returns "" if an environment cannot be read, as it may have any
 // name.
 func (f *filter) unknown(b *compiler.Build) string {
-	if slices.ContainsFunc(b.Environments, func(e *engine.Environment) bool { return e.Model == nil }) {
+	if slices.ContainsFunc(b.Environments,
+		func(e *engine.Environment) bool { return e.Model == nil }) {
 		return ""
 	}
 	said, in := "", ""
@@ -387,7 +401,8 @@ func (f *filter) unknown(b *compiler.Build) string {
 		var clusters []string
 		for _, c := range query.Clusters(b) {
 			clusters = append(clusters, c.Name)
-			if slices.ContainsFunc(f.clusters, func(name string) bool { return strings.Contains(name, "/") }) {
+			if slices.ContainsFunc(f.clusters,
+				func(name string) bool { return strings.Contains(name, "/") }) {
 				clusters = append(clusters, c.Environment+"/"+c.Name)
 			}
 		}

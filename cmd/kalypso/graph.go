@@ -58,9 +58,13 @@ the graph has what can be known.`,
   kalypso graph promotion -o mermaid
   kalypso graph schedule prod --no-fold -o dot`,
 		Args: nothingCalled,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.graph(cmd, o, nil, query.ConfigGraph) },
+		RunE: func(cmd *cobra.Command,
+			_ []string) error {
+			return g.graph(cmd, o, nil, query.ConfigGraph)
+		},
 	}
-	choiceFlag(cmd, cmd.PersistentFlags(), &o.format, "output", "o", "what to write", "dot", "svg", "mermaid", "json")
+	choiceFlag(cmd, cmd.PersistentFlags(), &o.format, "output", "o", "what to write", "dot", "svg",
+		"mermaid", "json")
 	cmd.PersistentFlags().StringVar(&o.to, "to", "", "write to `FILE`, by its ending: .svg, .dot, "+
 		".gv, .mmd, .mermaid or .json")
 	cmd.PersistentFlags().IntVar(&o.fold, "fold", maxNodes, "fold nodes of one kind where there "+
@@ -141,7 +145,8 @@ func (g inspector) drawPart(o *graphOptions, of []*engine.Environment, drawn *gr
 		case e.Model == nil:
 			hidden = append(hidden, e.Name)
 		case e.Model.Incomplete:
-			fmt.Fprintf(g.err, "kalypso: errors hide a part of %s: what of it is missing here may be there\n", e.Name)
+			fmt.Fprintf(g.err,
+				"kalypso: errors hide a part of %s: what of it is missing here may be there\n", e.Name)
 		}
 	}
 	if len(hidden) > 0 {
@@ -160,7 +165,8 @@ func (g inspector) promotionGraph(cmd *cobra.Command, o *graphOptions, args []st
 	}
 	if len(args) == 1 && strings.Contains(args[0], "/") {
 		environment, _, _ := strings.Cut(args[0], "/")
-		return usagef("graph promotion takes an environment, as in kalypso graph promotion %s, and not %s",
+		return usagef(
+			"graph promotion takes an environment, as in kalypso graph promotion %s, and not %s",
 			cmp.Or(environment, "prod"), args[0])
 	}
 	return g.withCache(func(c *cache.Cache) error {

@@ -81,7 +81,8 @@ func (s *selection) kept(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.query.Ring, "ring", "", "only this `RING` of the environment")
 	f.StringVar(&s.query.ClusterType, "cluster-type", "", "only this `CLUSTER-TYPE`")
-	f.StringVar(&s.query.Class, "class", "", "only this `CLASS` of clusters: its name, or that of its folder")
+	f.StringVar(&s.query.Class, "class", "",
+		"only this `CLASS` of clusters: its name, or that of its folder")
 	f.StringVar(&s.query.Cluster, "cluster", "", "only this `CLUSTER`")
 	f.StringVar(&s.query.Workload, "workload", "", "only this `WORKLOAD`")
 	f.StringVar(&s.query.Version, "version", "", "only this `VERSION` of workloads")
@@ -198,7 +199,8 @@ func readDimensions(names []string, environment string) ([]state.Dimension, erro
 	}
 	var out []state.Dimension
 	for _, name := range names {
-		i := slices.IndexFunc(state.Dimensions(), func(d state.Dimension) bool { return dimensionName(d) == name })
+		i := slices.IndexFunc(state.Dimensions(),
+			func(d state.Dimension) bool { return dimensionName(d) == name })
 		if i < 0 {
 			return nil, usagef("--by %s: there are %s", name, listed(dimensionList(), "and"))
 		}
@@ -247,14 +249,16 @@ func (a *hubReader) counts(ctx context.Context, q api.Query, by []state.Dimensio
 		for _, d := range by {
 			cells = append(cells, cmp.Or(g.Values[string(d)], "-"))
 		}
-		rows = append(rows, append(cells, cmp.Or(empty[g.Values[string(state.ByEnvironment)]], g.Counts.String())))
+		rows = append(rows,
+			append(cells, cmp.Or(empty[g.Values[string(state.ByEnvironment)]], g.Counts.String())))
 	}
 	return a.table(append(header, "STATE"), rows)
 }
 
 // addEmpty adds the environments without desired assignments, in the order of promotion: all such
 // environments, or only the given one. It returns the known reasons why they are empty.
-func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environment string) (map[string]string, error) {
+func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups,
+	environment string) (map[string]string, error) {
 	all, err := hub.Environments(ctx)
 	if err != nil {
 		return nil, err
@@ -264,7 +268,8 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 		if environment != "" && environment != e.Name {
 			continue
 		}
-		i := slices.IndexFunc(found.Groups, func(g api.Group) bool { return g.Values[string(state.ByEnvironment)] == e.Name })
+		i := slices.IndexFunc(found.Groups,
+			func(g api.Group) bool { return g.Values[string(state.ByEnvironment)] == e.Name })
 		if i >= 0 {
 			groups = append(groups, found.Groups[i])
 			continue
@@ -282,7 +287,8 @@ func addEmpty(ctx context.Context, hub *api.Client, found *api.Groups, environme
 }
 
 // assignments adds assignments on clusters to an answer, page by page, and calls f after each.
-func (a *hubReader) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments, f func()) error {
+func (a *hubReader) assignments(ctx context.Context, q api.Query, limit int, out *api.Assignments,
+	f func()) error {
 	hub, err := a.client()
 	if err != nil {
 		return err
@@ -305,7 +311,8 @@ func (a *hubReader) assignments(ctx context.Context, q api.Query, limit int, out
 // pages calls f for each page of a list, with its cursor and the largest number of items. f
 // returns the number of its items, and the cursor of the next page; "" if it is the last. If
 // limit is not 0 and cuts the list, pages prints a note.
-func (a *hubReader) pages(limit int, f func(cursor string, most int) (n int, next string, err error)) error {
+func (a *hubReader) pages(limit int,
+	f func(cursor string, most int) (n int, next string, err error)) error {
 	for cursor, taken := "", 0; ; {
 		most := 1000
 		if limit > 0 {
@@ -326,7 +333,8 @@ func (a *hubReader) pages(limit int, f func(cursor string, most int) (n int, nex
 // tell prints the warnings that come with an answer.
 func (a *hubReader) tell(c api.Caveats) {
 	if c.Problem != "" {
-		fmt.Fprintf(a.err, "kalypso: warning: what is wanted may be older than the branches: %s\n", terminal.Line(c.Problem))
+		fmt.Fprintf(a.err, "kalypso: warning: what is wanted may be older than the branches: %s\n",
+			terminal.Line(c.Problem))
 	}
 	if c.Warning != "" {
 		fmt.Fprintf(a.err, "kalypso: warning: %s\n", terminal.Line(c.Warning))
@@ -335,7 +343,8 @@ func (a *hubReader) tell(c api.Caveats) {
 
 // tellMore prints a note that a list was cut.
 func (a *hubReader) tellMore(limit int) {
-	fmt.Fprintf(a.err, "kalypso: there are more than these %d: give another --limit, or select less\n", limit)
+	fmt.Fprintf(a.err, "kalypso: there are more than these %d: give another --limit, or select less\n",
+		limit)
 }
 
 func (a *hubReader) printRows(found *api.Assignments) error {
@@ -450,7 +459,8 @@ cluster (drifted).`,
 func (a *hubReader) oldest(ctx context.Context, q api.Query, limit int) error {
 	out, cut := &api.Assignments{Assignments: []state.Row{}}, false
 	err := a.assignments(ctx, q, 0, out, func() {
-		slices.SortStableFunc(out.Assignments, func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
+		slices.SortStableFunc(out.Assignments,
+			func(x, y state.Row) int { return x.Holds().Compare(y.Holds()) })
 		if limit > 0 && len(out.Assignments) > limit {
 			out.Assignments, cut = out.Assignments[:limit], true
 		}

@@ -107,7 +107,8 @@ func newTokenList(a *hubReader) *cobra.Command {
 				rows = append(rows, []any{t.ID, t.Role, cmp.Or(t.Cluster, t.Environment, "-"), when(t.Made),
 					cmp.Or(t.MadeBy, "-"), when(t.Used), when(t.Expires), when(t.Revoked), cmp.Or(t.Note, "-")})
 			}
-			return a.table([]string{"ID", "ROLE", "FOR", "MADE", "BY", "USED", "EXPIRES", "REVOKED", "NOTE"}, rows)
+			return a.table([]string{"ID", "ROLE", "FOR", "MADE", "BY", "USED", "EXPIRES", "REVOKED", "NOTE"},
+				rows)
 		},
 	}
 }
@@ -161,7 +162,8 @@ func newHubCluster(a *hubReader) *cobra.Command {
 			if !found.Seen.IsZero() {
 				news = "last reported at " + when(found.Seen) + " by " + cmp.Or(found.By, "somebody")
 			}
-			fmt.Fprintf(a.out, "%s\n\n", terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
+			fmt.Fprintf(a.out, "%s\n\n",
+				terminal.Line(fmt.Sprintf("%s: %s; %s", found.Name, found.Counts, news)))
 			if found.Problem != "" {
 				fmt.Fprintf(a.out, "warning: %s\n\n", terminal.Line(found.Problem))
 			}

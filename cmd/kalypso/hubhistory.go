@@ -76,7 +76,8 @@ func (a *hubReader) history(ctx context.Context, q api.HistoryQuery, limit int) 
 		rows = append(rows, []any{when(t.At), t.Cluster, id, cmp.Or(t.Version, "-"), cmp.Or(t.Was, "-"),
 			t.State, shortOrNone(t.Commit), cmp.Or(terminal.Line(t.Message), "-")})
 	}
-	return a.table([]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
+	return a.table(
+		[]string{"TIME", "CLUSTER", "ASSIGNMENT", "VERSION", "WAS", "STATE", "COMMIT", "REASON"}, rows)
 }
 
 func newHubReleases(a *hubReader) *cobra.Command {
@@ -123,9 +124,12 @@ the platform allows.`,
 					of += "/" + r.Ring
 				}
 				rows = append(rows, []any{when(r.At), of, shortOrNone(r.Commit), shortOrNone(r.Base),
-					when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"), cmp.Or(terminal.Line(r.Subject), "-")})
+					when(r.Completed), when(r.Failed), cmp.Or(r.Author, "-"),
+					cmp.Or(terminal.Line(r.Subject), "-")})
 			}
-			return a.table([]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"}, rows)
+			return a.table(
+				[]string{"TIME", "ENVIRONMENT", "COMMIT", "BASE", "COMPLETE", "FAILED", "AUTHOR", "SUBJECT"},
+				rows)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many; 0 for all")
@@ -175,15 +179,18 @@ A release is a commit that changes what an environment or a ring gets.`,
 				}
 				rows = append(rows, []any{
 					p.Environment, p.Releases, fmt.Sprintf("%.1f", p.PerWeek),
-					took(p.Completed, p.LeadMedian), took(p.Completed, p.LeadP90), failed, took(p.Restored, p.Restore),
+					took(p.Completed, p.LeadMedian), took(p.Completed, p.LeadP90), failed,
+					took(p.Restored, p.Restore),
 				})
 			}
 			return a.table([]string{
-				"ENVIRONMENT", "RELEASES", "PER WEEK", "LEAD TIME", "LEAD TIME P90", "FAILED", "TIME TO RESTORE",
+				"ENVIRONMENT", "RELEASES", "PER WEEK", "LEAD TIME", "LEAD TIME P90", "FAILED",
+				"TIME TO RESTORE",
 			}, rows)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "of the releases since a `TIME`, or for that long, as 90d (default: 30d)")
+	cmd.Flags().StringVar(&since, "since", "",
+		"of the releases since a `TIME`, or for that long, as 90d (default: 30d)")
 	return cmd
 }
 

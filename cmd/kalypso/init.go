@@ -61,8 +61,9 @@ the GitOps repository.
 Files that are there already are not changed. README.md, .gitignore, .editorconfig, CODEOWNERS
 and the settings of editors may be there; with any other in the way, or with CUE files beside
 them that cannot be parsed, nothing is written.`,
-		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init store --app",
-		Args:    arity(0, 1, "init takes one folder, and not %d"),
+		Example: "  kalypso init shop --reconciler argocd --environments dev,prod\n  kalypso init " +
+			"store --app",
+		Args: arity(0, 1, "init takes one folder, and not %d"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.app && cmd.Flags().Changed("reconciler") {
 				return usagef("--reconciler is for platforms: an application's tree is the same for all of " +
@@ -91,12 +92,15 @@ them that cannot be parsed, nothing is written.`,
 	f.BoolVar(&o.app, "app", false, "write an application's own repository, and no platform")
 	f.StringSliceVar(&o.Environments, "environments", []string{"dev", "stage", "prod"},
 		"the `NAMES` of the environments, in the order in which commits come to them")
-	f.StringVar(&o.Reconciler.Name, "reconciler", reconcilerNames()[0], "how clusters receive what is "+
-		"assigned to them: "+strings.Join(reconcilerNames(), ", "))
-	f.StringVar(&o.GitOps, "gitops", "", "the `URL` of the repository for the trees (else one to be replaced)")
+	f.StringVar(&o.Reconciler.Name, "reconciler", reconcilerNames()[0],
+		"how clusters receive what is "+
+			"assigned to them: "+strings.Join(reconcilerNames(), ", "))
+	f.StringVar(&o.GitOps, "gitops", "",
+		"the `URL` of the repository for the trees (else one to be replaced)")
 	choiceFlag(cmd, f, &o.Rollout, "rollout", "", "who reports whether clusters run a commit, so "+
 		"that it may go on", starter.Rollouts...)
-	f.StringVar(&o.CI, "ci", starter.CIs[0], "where the workflows are for: "+strings.Join(starter.CIs, ", "))
+	f.StringVar(&o.CI, "ci", starter.CIs[0],
+		"where the workflows are for: "+strings.Join(starter.CIs, ", "))
 	f.BoolVarP(&o.yes, "yes", "y", false, "take the defaults, and ask nothing")
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
 	completeFlag(cmd, "reconciler", values(reconcilerNames()...))
@@ -196,7 +200,8 @@ func checkGitOps(ctx context.Context, url string) (err error) {
 		return nil
 	}
 	p := starter.Platform{Repository: starter.Repository{Name: "platform",
-		Environments: []string{"dev"}, GitOps: url, CI: "none"}, Reconciler: reconciler(reconcilerNames()[0])}
+		Environments: []string{"dev"}, GitOps: url, CI: "none"},
+		Reconciler: reconciler(reconcilerNames()[0])}
 	files, err := p.Files()
 	if err != nil {
 		return err
@@ -215,7 +220,8 @@ func checkGitOps(ctx context.Context, url string) (err error) {
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+	if i := slices.IndexFunc(ds,
+		func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
 		return usagef("--gitops: %s; %s", ds[i].Message, ds[i].Hint)
 	}
 	return nil
@@ -293,7 +299,8 @@ func (g author) checkCUE(dir, called string) error {
 }
 
 // notYet returns the missing files, and the names of the files that exist with other contents.
-func notYet(dir string, files []starter.File) (missing []starter.File, foreign []string, err error) {
+func notYet(dir string, files []starter.File) (missing []starter.File, foreign []string,
+	err error) {
 	for _, f := range files {
 		name := filepath.Join(dir, filepath.FromSlash(f.Path))
 		data, err := os.ReadFile(name)
@@ -329,8 +336,8 @@ func writeNew(name string, data []byte) error {
 // command is a line that init prints for the user to run.
 type command struct{ line, comment string }
 
-// printNext prints the commands that build, commit and promote a new platform or application. Without values
-// in capitals, they work as they are, one after the other, in a POSIX shell.
+// printNext prints the commands that build, commit and promote a new platform or application.
+// Without values in capitals, they work as they are, one after the other, in a POSIX shell.
 func (g author) printNext(dir, called string, r starter.Repository, app bool) error {
 	var first, promote []command
 	if called != "." {
@@ -385,7 +392,8 @@ func commitCommands(dir, name string, app bool) (commit []command, outside strin
 	}
 	repo, err := git.Discover(dir)
 	if errors.Is(err, git.ErrNoRepository) {
-		return slices.Insert(commit, 0, command{line: "git init --quiet --initial-branch main"}), "..", nil
+		return slices.Insert(commit, 0, command{line: "git init --quiet --initial-branch main"}), "..",
+			nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -418,7 +426,8 @@ func (g author) printCommands(commands []command) error {
 
 // ask asks the user for everything that the flags and the argument do not specify. given reports
 // whether a flag is set. ask rejects an invalid answer, and repeats the question.
-func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, told io.Writer) error {
+func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool,
+	told io.Writer) error {
 	if !given("app") && !given("reconciler") {
 		kind, err := p.Select("What do you begin?", "",
 			[]string{"a platform: what runs where, with which configuration", "an application: its own " +
@@ -449,7 +458,8 @@ func (o *initOptions) ask(p *prompter.Prompter, given func(flag string) bool, to
 		o.Reconciler.Name = reconcilerNames()[i]
 	}
 	if !given("rollout") {
-		i, err := p.Select("Who reports whether clusters run a commit, so that it may go on?", "", rolloutAnswers)
+		i, err := p.Select("Who reports whether clusters run a commit, so that it may go on?", "",
+			rolloutAnswers)
 		if err != nil {
 			return err
 		}
@@ -475,7 +485,8 @@ func (o *initOptions) askEnvironments(p *prompter.Prompter, told io.Writer) erro
 		if err != nil {
 			return err
 		}
-		o.Environments = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+		o.Environments = strings.FieldsFunc(text,
+			func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		err = checkEnvironments(o.Environments)
 		if err == nil {
 			return nil

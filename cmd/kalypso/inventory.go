@@ -90,9 +90,11 @@ the inventory has allowEmpty.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&choice{&p.from, pull.Sources()}, "from", "what knows the clusters: "+listed(pull.Sources(), "or"))
+	f.Var(&choice{&p.from, pull.Sources()}, "from",
+		"what knows the clusters: "+listed(pull.Sources(), "or"))
 	completeFlag(cmd, "from", values(pull.Sources()...))
-	f.StringArrayVar(&p.files, "file", nil, "read a `FILE`, the YAML and JSON files of a folder, or stdin for -")
+	f.StringArrayVar(&p.files, "file", nil,
+		"read a `FILE`, the YAML and JSON files of a folder, or stdin for -")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "list objects on the server of a kubeconfig "+
 		"`FILE`, or with --from kubeconfig read its contexts")
 	f.StringVar(&p.context, "context", "", "the `CONTEXT` of the kubeconfig; the current one, or "+
@@ -151,23 +153,28 @@ func (p *inventoryPull) reader() (*pull.Reader, error) {
 	objects := p.from != pull.Kubeconfig && p.from != pull.Ansible
 	switch {
 	case p.from == "":
-		return nil, usagef("--from says what knows the clusters: there are %s", listed(pull.Sources(), "and"))
+		return nil, usagef("--from says what knows the clusters: there are %s",
+			listed(pull.Sources(), "and"))
 	case len(p.files) > 0 && p.kubeconfig != "":
 		return nil, usagef("--file and --kubeconfig are two places to read from: give one of them")
 	case p.from == pull.Ansible && (p.kubeconfig != "" || len(p.files) == 0):
 		return nil, usagef("--from ansible reads files: --file inventory.ini, or ansible-inventory " +
 			"--list | kalypso ... --file -")
 	case len(p.files) == 0 && p.kubeconfig == "":
-		return nil, usagef("say where to read from: --kubeconfig FILE, or --file FILE with what kubectl get -o yaml printed")
+		return nil, usagef(
+			"say where to read from: --kubeconfig FILE, or --file FILE with what kubectl get -o yaml " +
+				"printed")
 	case p.context != "" && p.kubeconfig == "" && objects:
 		return nil, usagef("--context is one of --kubeconfig")
-	case p.namespace != "" && !objects, p.selector != "" && p.from == pull.Kubeconfig, len(p.nameLabels) > 0 && !objects:
+	case p.namespace != "" && !objects, p.selector != "" && p.from == pull.Kubeconfig,
+		len(p.nameLabels) > 0 && !objects:
 		return nil, usagef("--namespace, --selector and --name-label are about objects, and --from %s "+
 			"has none with that", p.from)
 	case p.dryRun && p.yes:
 		return nil, usagef("--dry-run writes nothing, and --yes writes: give one of them")
 	}
-	r := &pull.Reader{From: p.from, NameLabels: p.nameLabels, Namespace: p.namespace, Context: p.context}
+	r := &pull.Reader{From: p.from, NameLabels: p.nameLabels, Namespace: p.namespace,
+		Context: p.context}
 	if p.selector != "" {
 		var err error
 		if r.Selector, err = kubelabels.Parse(p.selector); err != nil {
@@ -192,7 +199,8 @@ func (p *inventoryPull) find(ctx context.Context, name string,
 	return inv, file, err
 }
 
-func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inventory, file *pull.File, err error) {
+func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inventory,
+	file *pull.File, err error) {
 	in := map[string]string{} // the environment, by the file
 	var found []string
 	for _, e := range b.Environments {
@@ -246,7 +254,8 @@ func (p *inventoryPull) notDeclared(b *compiler.Build, name string) error {
 		return usagef("%q is no name of an inventory", name)
 	}
 	if spelling.Nearest(name, known) != "" {
-		return fmt.Errorf("there is no inventory %s; %s", name, spelling.DidYouMean(name, slices.Compact(known)))
+		return fmt.Errorf("there is no inventory %s; %s", name,
+			spelling.DidYouMean(name, slices.Compact(known)))
 	}
 	return fmt.Errorf("there is no inventory %[1]s: declare it, in a file of an environment or of "+
 		"the platform's root:\n\n"+
@@ -280,7 +289,8 @@ func (p *inventoryPull) read(ctx context.Context, r *pull.Reader) error {
 // show prints the differences.
 func (p *inventoryPull) show(d *pull.Difference) error {
 	if *p.output != "table" {
-		return p.printDocument(*p.output, document[*pull.Difference]{apiVersion, "InventoryDifference", d})
+		return p.printDocument(*p.output,
+			document[*pull.Difference]{apiVersion, "InventoryDifference", d})
 	}
 	if len(d.Clusters) == 0 {
 		_, err := fmt.Fprintf(p.out, "inventory %s has these clusters: nothing differs\n", d.Inventory)

@@ -68,7 +68,8 @@ pins what ` + "`kalypso project`" + ` renders.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.lock(cmd.Context(), o) },
 	}
-	cmd.Flags().StringArrayVar(&o.update, "update", nil, "resolve again what `NAME` uses; may be given several times")
+	cmd.Flags().StringArrayVar(&o.update, "update", nil,
+		"resolve again what `NAME` uses; may be given several times")
 	completeFlag(cmd, "update", g.complete().evaluated(func(b *compiler.Build) (names []string) {
 		for _, u := range b.Uses() {
 			names = append(names, namesOf(u)...)
@@ -158,9 +159,10 @@ func (g author) lockFolder(ctx context.Context, f dependency.Fetcher,
 		if err == nil {
 			sources = locked.Sources
 			// Errors may hide sources. The result of a source already shows that it is not locked.
-			ds = diag.Sort(slices.DeleteFunc(blocking(locked.Build.Diagnostics), func(d diag.Diagnostic) bool {
-				return d.Code == diag.NotLocked || d.Code == diag.MissingContent
-			}))
+			ds = diag.Sort(
+				slices.DeleteFunc(blocking(locked.Build.Diagnostics), func(d diag.Diagnostic) bool {
+					return d.Code == diag.NotLocked || d.Code == diag.MissingContent
+				}))
 		}
 		return err
 	})
@@ -188,17 +190,18 @@ func (g author) printSources(output string, sources []dependency.Result) error {
 		}
 		items = append(items, item)
 	}
-	return g.print(output, list[lockedSource]{apiVersion, "LockedSourceList", items}, func(w *tabwriter.Writer) {
-		fmt.Fprintln(w, "SOURCE\tREVISION\tSTATUS\tUSED BY")
-		for _, item := range items {
-			revision := item.Revision
-			if revision == "" {
-				revision = "-"
+	return g.print(output, list[lockedSource]{apiVersion, "LockedSourceList", items},
+		func(w *tabwriter.Writer) {
+			fmt.Fprintln(w, "SOURCE\tREVISION\tSTATUS\tUSED BY")
+			for _, item := range items {
+				revision := item.Revision
+				if revision == "" {
+					revision = "-"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", item.Source, shortRevision(revision), item.Status,
+					strings.Join(item.UsedBy, ", "))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", item.Source, shortRevision(revision), item.Status,
-				strings.Join(item.UsedBy, ", "))
-		}
-	})
+		})
 }
 
 // shortRevision cuts commits and digests for people.

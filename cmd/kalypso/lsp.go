@@ -61,7 +61,8 @@ and CUE's. It reaches no network.`,
 		},
 	}
 	cmd.Flags().BoolVar(&stdio, "stdio", true, "")
-	cmd.Flags().DurationVar(&delay, "delay", quiet, "how long nothing must have been typed before it is compiled")
+	cmd.Flags().DurationVar(&delay, "delay", quiet,
+		"how long nothing must have been typed before it is compiled")
 	_ = cmd.Flags().MarkHidden("stdio") // some editors add it, and there is nothing else
 	cmd.AddCommand(newLSPCompile(g))
 	return cmd

@@ -59,7 +59,8 @@ func run() int {
 // command's context. If the command does not end within grace, or if a second signal arrives,
 // interruptible does not wait for it. CUE cannot be cancelled. The next run completes or undoes
 // an interrupted write.
-func interruptible(signals <-chan os.Signal, grace time.Duration, command func(context.Context) int) int {
+func interruptible(signals <-chan os.Signal, grace time.Duration,
+	command func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan int, 1)

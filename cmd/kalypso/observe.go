@@ -93,16 +93,20 @@ has none yet gets its own.`,
 		"the context, or than a file without one")
 	f.DurationVar(&o.every, "every", 0, "go on, and read again after about this `DURATION`")
 	f.DurationVar(&o.timeout, "request-timeout", 0, "how long the API server of one cluster may "+
-		"take, a `DURATION` (default: half of --every, but 2s at least and 30s at most; 30s without --every)")
+		"take, a `DURATION` (default: half of --every, but 2s at least and 30s at most; 30s without "+
+		"--every)")
 	f.StringVar(&o.out, "out", "", "append the reports to a `FILE` that --import takes, signed "+
 		"where there is a token, or write them to stdout for -, and send nothing")
-	f.StringVar(&o.imported, "import", "", "send the reports of a `FILE`, or those on stdin for -, as --from file does")
+	f.StringVar(&o.imported, "import", "",
+		"send the reports of a `FILE`, or those on stdin for -, as --from file does")
 	f.StringVar(&o.enrollTokenFile, "enroll-token-file", "", "a `FILE` with a token of role enroll, "+
 		"for which the cluster gets its own, which --token-file keeps; remove that file for another one")
 	f.StringVar(&o.item.Assignment, "assignment", "", "report one `ASSIGNMENT`: "+
 		"<environment>/<cluster type>/<deployment target>")
-	f.StringVar(&o.item.Commit, "commit", "", "the `COMMIT` of the GitOps branch that is applied, in full")
-	f.StringVar(&o.item.Digest, "digest", "", "the `DIGEST` of the folder that is applied: its git tree id")
+	f.StringVar(&o.item.Commit, "commit", "",
+		"the `COMMIT` of the GitOps branch that is applied, in full")
+	f.StringVar(&o.item.Digest, "digest", "",
+		"the `DIGEST` of the folder that is applied: its git tree id")
 	states := []string{"ok", "progressing", "drifted", "failed"}
 	f.Var(&choice{&o.item.State, states}, "state", "its state: "+listed(states, "or"))
 	completeFlag(cmd, "state", values(states...))
@@ -148,11 +152,13 @@ func (o *observer) check() error {
 	case o.cluster != "" && len(o.contexts) > 1:
 		return usagef("--cluster names one cluster, and there are %d contexts", len(o.contexts))
 	case o.from == fromFile && (o.every != 0 || o.out != "" || o.cluster != ""):
-		return usagef("--from file sends what was observed elsewhere, once: leave out --every, --out and --cluster")
+		return usagef(
+			"--from file sends what was observed elsewhere, once: leave out --every, --out and --cluster")
 	case o.every < 0 || o.every > 0 && o.every < time.Second:
 		return usagef("--every %s: at least a second", o.every)
 	case o.timeout != 0 && files || o.timeout != 0 && single:
-		return usagef("--request-timeout is for API servers: it goes with --from kubeconfig and --from in-cluster")
+		return usagef(
+			"--request-timeout is for API servers: it goes with --from kubeconfig and --from in-cluster")
 	case o.timeout < 0 || o.timeout > 0 && o.timeout < time.Second:
 		return usagef("--request-timeout %s: at least a second", o.timeout)
 	case o.out != "" && o.hub.address != "":
@@ -172,7 +178,8 @@ func (o *observer) run(ctx context.Context) error {
 		}
 		sent, err := observe.NewSender(client).SendEach(ctx, observe.ReadFiles(o.in, o.paths()...))
 		if sent.Read == 0 && err == nil {
-			fmt.Fprintf(o.err, "kalypso: there is no report in %s: nothing was sent\n", strings.Join(o.files, ", "))
+			fmt.Fprintf(o.err, "kalypso: there is no report in %s: nothing was sent\n",
+				strings.Join(o.files, ", "))
 		}
 		if note := sent.String(); note != "" {
 			fmt.Fprintf(o.err, "kalypso: %s\n", note)
@@ -197,7 +204,8 @@ func (o *observer) run(ctx context.Context) error {
 
 // delivery delivers reports. It returns a note for the user, and the reports that it has to
 // deliver again.
-type delivery func(ctx context.Context, reports []api.Report) (note string, left []api.Report, err error)
+type delivery func(ctx context.Context, reports []api.Report) (note string, left []api.Report,
+	err error)
 
 func (o *observer) once(ctx context.Context, source observe.Source, deliver delivery) error {
 	reports, err := o.read(ctx, source)
@@ -225,8 +233,8 @@ func (o *observer) read(ctx context.Context, source observe.Source) ([]api.Repor
 	return reports, err
 }
 
-// requestTimeout returns the time limit for the API server of one cluster; 0 for the default. The rest of
-// a round is for sending.
+// requestTimeout returns the time limit for the API server of one cluster; 0 for the default. The
+// rest of a round is for sending.
 func (o *observer) requestTimeout() time.Duration {
 	if o.timeout > 0 || o.every == 0 {
 		return o.timeout
@@ -234,8 +242,8 @@ func (o *observer) requestTimeout() time.Duration {
 	return min(max(o.every/2, 2*time.Second), 30*time.Second)
 }
 
-// repeat reads and sends in rounds until the context ends. It keeps the time between the starts of two
-// rounds constant, and pauses briefly after a round that takes longer.
+// repeat reads and sends in rounds until the context ends. It keeps the time between the starts of
+// two rounds constant, and pauses briefly after a round that takes longer.
 func (o *observer) repeat(ctx context.Context, source observe.Source, deliver delivery) error {
 	said := ""
 	var left []api.Report
@@ -297,12 +305,14 @@ func (o *observer) source() (observe.Source, error) {
 	case fromKubeconfig:
 		servers, err = apiserver.Open(o.path(o.kubeconfig), o.contexts)
 	default:
-		return single{Cluster: o.cluster, By: "kalypso observe", At: now(), Items: []api.Item{o.item}}, nil
+		return single{Cluster: o.cluster, By: "kalypso observe", At: now(), Items: []api.Item{o.item}},
+			nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	clusters := observe.NewClusters(servers, func(context string) string { return cmp.Or(o.cluster, context) }, now)
+	clusters := observe.NewClusters(servers,
+		func(context string) string { return cmp.Or(o.cluster, context) }, now)
 	clusters.Timeout = o.requestTimeout()
 	return clusters, nil
 }
@@ -359,9 +369,11 @@ func (o *observer) sender(ctx context.Context) (delivery, error) {
 			err = errors.Join(err, errors.New("nothing was reported"))
 		}
 		answer := (*api.Error)(nil)
-		refused = o.enrollTokenFile != "" && errors.As(err, &answer) && answer.Status == http.StatusUnauthorized
+		refused = o.enrollTokenFile != "" && errors.As(err, &answer) &&
+			answer.Status == http.StatusUnauthorized
 		if refused {
-			err = fmt.Errorf("%w; to enrol cluster %s again, remove %s", err, o.cluster, o.path(o.hub.tokenFile))
+			err = fmt.Errorf("%w; to enrol cluster %s again, remove %s", err, o.cluster,
+				o.path(o.hub.tokenFile))
 		}
 		return sent.String(), sent.Left, err
 	}, nil

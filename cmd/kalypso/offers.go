@@ -23,7 +23,8 @@ import (
 )
 
 // nameValues completes with names of items of the platform.
-func nameValues[T any](g completer, of func(*compiler.Build) []T, name func(T) string) cobra.CompletionFunc {
+func nameValues[T any](g completer, of func(*compiler.Build) []T,
+	name func(T) string) cobra.CompletionFunc {
 	return g.evaluated(func(b *compiler.Build) (out []string) {
 		for _, item := range of(b) {
 			out = append(out, name(item))
@@ -34,7 +35,8 @@ func nameValues[T any](g completer, of func(*compiler.Build) []T, name func(T) s
 
 // evaluated completes with names of the platform, sorted.
 func (g completer) evaluated(names func(*compiler.Build) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) ([]string, error) {
 			b, err := compiler.Evaluate(ctx, r)
 			if err != nil {
@@ -78,13 +80,14 @@ func (g completer) declarations(ctx context.Context, cmd *cobra.Command,
 // environmentNames completes the names of environments.
 func (g completer) environmentNames(cmd *cobra.Command, _ []string,
 	prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) (names []string, _ error) {
-		found, err := g.declarations(ctx, cmd, r)
-		for _, d := range found {
-			names = append(names, d.Name)
-		}
-		return names, err
-	})
+	return g.offer(cmd, prefix,
+		func(ctx context.Context, r compiler.Request) (names []string, _ error) {
+			found, err := g.declarations(ctx, cmd, r)
+			for _, d := range found {
+				names = append(names, d.Name)
+			}
+			return names, err
+		})
 }
 
 // rings completes the rings of the environments that are given, or of all.
@@ -93,7 +96,8 @@ func (g completer) rings(cmd *cobra.Command, given []string, prefix string) ([]c
 	if flag, err := cmd.Flags().GetStringSlice("env"); err == nil {
 		given = append(given, flag...)
 	}
-	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) (names []string, _ error) {
+	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) ([]string, error) {
+		var names []string
 		found, err := g.declarations(ctx, cmd, r)
 		for _, d := range found {
 			for _, ring := range d.Promotion.Rings {
@@ -153,24 +157,26 @@ func (g completer) environmentsOrAssignments(cmd *cobra.Command, given []string,
 }
 
 // keys completes the keys of an assignment's values.
-func (g completer) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) keys(cmd *cobra.Command, assignment, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	environment, clusterType, target, ok := query.Parse(assignment)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return g.offer(cmd, prefix, func(ctx context.Context, r compiler.Request) (keys []string, _ error) {
-		r.Environments = []string{environment}
-		b, err := compiler.Compile(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		defer b.Close() //nolint:errcheck // a temporary folder is left
-		x, _, err := query.Explain(ctx, b, environment, clusterType, target, "")
-		for _, v := range x.Values {
-			keys = append(keys, v.Path)
-		}
-		return keys, err
-	})
+	return g.offer(cmd, prefix,
+		func(ctx context.Context, r compiler.Request) (keys []string, _ error) {
+			r.Environments = []string{environment}
+			b, err := compiler.Compile(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			defer b.Close() //nolint:errcheck // a temporary folder is left
+			x, _, err := query.Explain(ctx, b, environment, clusterType, target, "")
+			for _, v := range x.Values {
+				keys = append(keys, v.Path)
+			}
+			return keys, err
+		})
 }
 
 // selecting completes the names that build --allow-empty takes.
@@ -236,7 +242,8 @@ func (g completer) labels(cmd *cobra.Command, given []string, prefix string) ([]
 const maxCommits = 20
 
 // revisions completes branches, tags, and the newest commits with their subjects.
-func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	return ofRepository(g.dir, func(repo *git.Repository, names []string) []cobra.Completion {
 		out := slices.Clone(names)
 		head, err := repo.Resolve("HEAD")
@@ -256,7 +263,8 @@ func (g completer) revisions(*cobra.Command, []string, string) ([]cobra.Completi
 }
 
 // branches completes the branches of the repository that --git names, or that the folder is in.
-func (g completer) branches(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) branches(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	dir := g.dir
 	if f := cmd.Flag("git"); f != nil {
 		dir = cmp.Or(g.path(f.Value.String()), dir)
@@ -290,14 +298,16 @@ func ofRepository(dir string,
 func (g completer) sides(cmd *cobra.Command, given []string, prefix string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	found, directive := g.revisions(cmd, given, prefix)
-	if slices.ContainsFunc(found, func(c cobra.Completion) bool { return strings.HasPrefix(c, prefix) }) {
+	if slices.ContainsFunc(found,
+		func(c cobra.Completion) bool { return strings.HasPrefix(c, prefix) }) {
 		return found, directive
 	}
 	return g.folders(cmd, given, prefix)
 }
 
 // contexts completes the contexts of the kubeconfig that a flag names.
-func (g completer) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	names, err := apiserver.Contexts(g.path(cmd.Flag("kubeconfig").Value.String()))
 	if err != nil {
 		names = nil
@@ -306,7 +316,8 @@ func (g completer) contexts(cmd *cobra.Command, _ []string, _ string) ([]cobra.C
 }
 
 // folders completes folders, which are relative to the folder of -C.
-func (g completer) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	if g.dir == "." || filepath.IsAbs(prefix) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
@@ -314,7 +325,8 @@ func (g completer) folders(_ *cobra.Command, _ []string, prefix string) ([]cobra
 }
 
 // repositoryFolders completes folders of the repository that the folder is in.
-func (g completer) repositoryFolders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g completer) repositoryFolders(*cobra.Command, []string, string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	repo, err := git.Discover(g.dir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -326,7 +338,8 @@ func (g completer) repositoryFolders(*cobra.Command, []string, string) ([]cobra.
 // files completes files with one of some extensions, or any. They are relative to the folder of
 // -C, and shells do not complete names there.
 func (g completer) files(extensions ...string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, prefix string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, prefix string) (found []cobra.Completion,
+		_ cobra.ShellCompDirective) {
 		switch here := g.dir == "." || filepath.IsAbs(prefix); {
 		case here && len(extensions) == 0:
 			return nil, cobra.ShellCompDirectiveDefault
@@ -340,7 +353,8 @@ func (g completer) files(extensions ...string) cobra.CompletionFunc {
 			case !strings.HasPrefix(name, prefix):
 			case e.IsDir():
 				found = append(found, name+"/")
-			case len(extensions) == 0 || slices.Contains(extensions, strings.TrimPrefix(filepath.Ext(name), ".")):
+			case len(extensions) == 0 ||
+				slices.Contains(extensions, strings.TrimPrefix(filepath.Ext(name), ".")):
 				found = append(found, name)
 			}
 		}

@@ -51,7 +51,8 @@ func (c *choice) Set(s string) error {
 
 // choiceFlag adds a flag that takes one of some texts, which end its usage, to flags of a
 // command. The first is the default.
-func choiceFlag(cmd *cobra.Command, flags *pflag.FlagSet, value *string, name, shorthand, usage string, of ...string) {
+func choiceFlag(cmd *cobra.Command, flags *pflag.FlagSet, value *string, name, shorthand,
+	usage string, of ...string) {
 	*value = of[0]
 	flags.VarP(&choice{value, of}, name, shorthand, usage+": "+listed(of, "or"))
 	completeFlag(cmd, name, values(of...))
@@ -232,8 +233,8 @@ func (g *console) table(header []string, rows [][]any) error {
 	return w.Flush()
 }
 
-// fit cuts cells until each row fits into this many columns of a terminal. It cuts the widest columns first,
-// and the first two, which name the item, only if that is not enough.
+// fit cuts cells until each row fits into this many columns of a terminal. It cuts the widest
+// columns first, and the first two, which name the item, only if that is not enough.
 func fit(rows [][]string, columns int) {
 	widths := make([]int, len(rows[0]))
 	total := betweenColumns * (len(widths) - 1)

@@ -39,7 +39,8 @@ func (c *cacheFlags) flags(flags *pflag.FlagSet) {
 	c.given = flags
 	flags.StringVar(&c.mode, "cache", string(cache.On), "how to use the cache: on, off, or verify, "+
 		"which computes everything and fails if the cache was wrong")
-	flags.StringVar(&c.remote, "remote-cache", "", "share the cache through `oci://HOST/REPOSITORY` (else $"+remoteEnv+")")
+	flags.StringVar(&c.remote, "remote-cache", "",
+		"share the cache through `oci://HOST/REPOSITORY` (else $"+remoteEnv+")")
 	flags.BoolVar(&c.remoteReadOnly, "remote-cache-read-only", false, "only read from the remote "+
 		"cache (else $"+remoteReadOnlyEnv+"=1)")
 }
@@ -110,14 +111,16 @@ func (c *cacheFlags) openRemote() (*oci.Remote, error) {
 }
 
 // compileRequest compiles, and shows progress meanwhile.
-func (g *platform) compileRequest(ctx context.Context, r compiler.Request) (*compiler.Build, error) {
+func (g *platform) compileRequest(ctx context.Context, r compiler.Request) (*compiler.Build,
+	error) {
 	stop := g.showProgress(ctx, &r)
 	defer stop()
 	return compiler.Compile(ctx, r)
 }
 
 // compile compiles environments and calls a function with them.
-func (g *platform) compile(ctx context.Context, environments []string, use func(*compiler.Build) error) error {
+func (g *platform) compile(ctx context.Context, environments []string,
+	use func(*compiler.Build) error) error {
 	return g.withCache(func(c *cache.Cache) error {
 		r := g.request(environments, c)
 		b, err := g.compileRequest(ctx, r)

@@ -50,7 +50,8 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 
 func (g author) project(cmd *cobra.Command, environments []string, o application.Output, output,
 	failOn string) (err error) {
-	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers, Supervisor: g.supervisor}
+	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers,
+		Supervisor: g.supervisor}
 	var a *application.Application
 	var changes map[string]*tree.Changes
 	if o.Dir == "" {
@@ -68,12 +69,13 @@ func (g author) project(cmd *cobra.Command, environments []string, o application
 	for _, t := range a.Targets {
 		items = append(items, targetOf(t, changes[t.Environment]))
 	}
-	if err := g.print(output, list[projectedTarget]{apiVersion, "ProjectedTargetList", items}, func(w *tabwriter.Writer) {
-		fmt.Fprintln(w, "ENVIRONMENT\tTARGET\tSTATUS")
-		for _, item := range items {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", item.Environment, item.Target, item.Status)
-		}
-	}); err != nil {
+	if err := g.print(output, list[projectedTarget]{apiVersion, "ProjectedTargetList", items},
+		func(w *tabwriter.Writer) {
+			fmt.Fprintln(w, "ENVIRONMENT\tTARGET\tSTATUS")
+			for _, item := range items {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", item.Environment, item.Target, item.Status)
+			}
+		}); err != nil {
 		return err
 	}
 	if o.Dir != "" {

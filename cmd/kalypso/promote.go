@@ -64,14 +64,17 @@ blocked, 6 if something is pending, and 7 if something is held or frozen.`,
 	cmd.Flags().BoolVar(&o.all, "all", false, "all environments")
 	o.intentFlags(cmd)
 	o.applyFlags(cmd)
-	cmd.AddCommand(newPromotePlan(g, o), newPromoteApply(g, o), newPromoteStatus(g, o), newPromoteAbort(g, o))
+	cmd.AddCommand(newPromotePlan(g, o), newPromoteApply(g, o), newPromoteStatus(g, o),
+		newPromoteAbort(g, o))
 	return cmd
 }
 
 func noArgs(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("%s %s: there are plan, apply, status and abort; environments are named with --env", name, args[0])
+			return usagef(
+				"%s %s: there are plan, apply, status and abort; environments are named with --env", name,
+				args[0])
 		}
 		return nil
 	}
@@ -79,11 +82,14 @@ func noArgs(name string) cobra.PositionalArgs {
 
 func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.commit, "commit", "", "promote this `COMMIT` of the platform, and not the policy's candidate")
-	f.StringSliceVar(&o.skip, "skip-gate", nil, "pass over a `GATE` that the policy lets be passed over")
+	f.StringVar(&o.commit, "commit", "",
+		"promote this `COMMIT` of the platform, and not the policy's candidate")
+	f.StringSliceVar(&o.skip, "skip-gate", nil,
+		"pass over a `GATE` that the policy lets be passed over")
 	f.StringVar(&o.reason, "reason", "", "the `REASON` for --commit, --skip-gate or --at-once")
 	f.BoolVar(&o.overwrite, "overwrite", false, "restore what somebody changed in the tree")
-	f.BoolVar(&o.adopt, "adopt", false, "take over files that kalypso did not write, and begin a branch anew that is gone")
+	f.BoolVar(&o.adopt, "adopt", false,
+		"take over files that kalypso did not write, and begin a branch anew that is gone")
 	f.BoolVar(&o.atOnce, "at-once", false, "let changes of an environment's own files reach all "+
 		"rings at once, for a --reason")
 	f.BoolVar(&o.allRings, "all-rings", false, "")
@@ -95,10 +101,12 @@ func (o *promoteOptions) intentFlags(cmd *cobra.Command) {
 func (o *promoteOptions) applyFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.dryRun, "dry-run", false, "only plan, as promote plan does")
-	f.StringVar(&o.wait, "wait", "", "go on until nothing is pending any more, at most for a `DURATION`")
+	f.StringVar(&o.wait, "wait", "",
+		"go on until nothing is pending any more, at most for a `DURATION`")
 	f.Lookup("wait").NoOptDefVal = "30m"
 	f.BoolVar(&o.pendingOK, "pending-ok", false, "exit with 0 also if something is pending")
-	f.StringVar(&o.target, "target", "", "promoter writes what GitOps Promoter promotes: the branches that end in -next")
+	f.StringVar(&o.target, "target", "",
+		"promoter writes what GitOps Promoter promotes: the branches that end in -next")
 	completeFlag(cmd, "target", values("promoter"))
 }
 
@@ -126,7 +134,8 @@ func newPromoteApply(g promoter, o *promoteOptions) *cobra.Command {
 		Short: "Do what can be done now",
 		Long: `apply is what promote does without a word after it. With the file of a saved plan it
 does what that says, and nothing if anything that the plan rests on has moved.`,
-		Args: arity(0, 1, "promote apply takes the file of one plan, and not %d; environments are named with --env"),
+		Args: arity(0, 1,
+			"promote apply takes the file of one plan, and not %d; environments are named with --env"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.plan = args[0]
@@ -146,8 +155,9 @@ func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	case o.target != "" && o.target != "promoter":
 		return usagef("--target %s: there is promoter", o.target)
 	case o.target != "" && (o.dryRun || o.plan != "" || o.commit != "" || len(o.skip) > 0 || o.atOnce):
-		return usagef("--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: " +
-			"leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
+		return usagef(
+			"--target promoter writes the platform as it is, and GitOps Promoter decides what goes on: " +
+				"leave out --dry-run, a plan, --commit, --skip-gate and --at-once")
 	case o.target != "":
 		return g.hydrate(cmd, o)
 	case o.dryRun:
@@ -170,17 +180,18 @@ func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	var stages []*plan.StageStatus
 	end := time.Now().Add(wait)
 	for attempt := 1; ; attempt++ {
-		err = g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
-			intent, err := o.intent(s)
-			if err != nil {
+		err = g.withSession(cmd, &o.promotionOptions,
+			func(ctx context.Context, s *promotion.Session) error {
+				intent, err := o.intent(s)
+				if err != nil {
+					return err
+				}
+				if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+					return err
+				}
+				stages, err = s.Apply(ctx, intent, saved)
 				return err
-			}
-			if err := g.noteFolder(ctx, s, &o.folder); err != nil {
-				return err
-			}
-			stages, err = s.Apply(ctx, intent, saved)
-			return err
-		})
+			})
 		g.noteUnreported(&o.promotionOptions, stages)
 		if wait == 0 || err != nil || !unfinished(stages) || time.Now().After(end) {
 			break
@@ -209,10 +220,11 @@ func (g promoter) hydrate(cmd *cobra.Command, o *promoteOptions) error {
 		return err
 	}
 	var stages []*plan.StageStatus
-	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
-		stages, err = s.Hydrate(ctx)
-		return err
-	})
+	err := g.withSession(cmd, &o.promotionOptions,
+		func(ctx context.Context, s *promotion.Session) (err error) {
+			stages, err = s.Hydrate(ctx)
+			return err
+		})
 	if stages != nil {
 		if err := g.printStages(*o.output, "Hydration", stages); err != nil {
 			return err
@@ -233,7 +245,8 @@ func isRolling(s *plan.StageStatus) bool {
 // unfinished reports whether waiting may help.
 func unfinished(stages []*plan.StageStatus) bool {
 	for _, s := range stages {
-		if isRolling(s) || s.State == plan.Waiting || s.State == plan.Proposed || s.State == plan.Promoted {
+		if isRolling(s) || s.State == plan.Waiting || s.State == plan.Proposed ||
+			s.State == plan.Promoted {
 			return true
 		}
 	}
@@ -254,8 +267,9 @@ func (o *promoteOptions) waits() (time.Duration, error) {
 // intent returns the actions that the flags request in addition to the policies.
 func (o *promoteOptions) intent(s *promotion.Session) (promotion.Intent, error) {
 	if o.atOnce && o.commit != "" {
-		return promotion.Intent{}, usagef("--at-once is for own files, and --commit for a commit of the platform: " +
-			"promote one after the other")
+		return promotion.Intent{},
+			usagef("--at-once is for own files, and --commit for a commit of the platform: " +
+				"promote one after the other")
 	}
 	if o.allRings { // which needed no reason
 		o.atOnce, o.reason = true, cmp.Or(o.reason, "--all-rings")
@@ -276,7 +290,8 @@ func (o *promoteOptions) readPlan(g *console) (*plan.Plan, error) {
 		return nil, nil
 	}
 	if o.commit != "" || len(o.skip) > 0 || o.atOnce || len(o.environments) > 0 || o.all {
-		return nil, usagef("a saved plan says what is done: leave out --commit, --skip-gate, --at-once, --env and --all")
+		return nil, usagef(
+			"a saved plan says what is done: leave out --commit, --skip-gate, --at-once, --env and --all")
 	}
 	data, err := os.ReadFile(g.path(o.plan))
 	if err != nil {
@@ -287,17 +302,18 @@ func (o *promoteOptions) readPlan(g *console) (*plan.Plan, error) {
 
 func (g promoter) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
 	var planned *plan.Plan
-	err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) error {
-		intent, err := o.intent(s)
-		if err != nil {
+	err := g.withSession(cmd, &o.promotionOptions,
+		func(ctx context.Context, s *promotion.Session) error {
+			intent, err := o.intent(s)
+			if err != nil {
+				return err
+			}
+			if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+				return err
+			}
+			planned, err = s.Plan(ctx, intent)
 			return err
-		}
-		if err := g.noteFolder(ctx, s, &o.folder); err != nil {
-			return err
-		}
-		planned, err = s.Plan(ctx, intent)
-		return err
-	})
+		})
 	if err != nil {
 		return err
 	}
@@ -380,7 +396,8 @@ func pause(ctx context.Context, attempt int) error {
 	return httpclient.Wait(ctx, jitter(time.Duration(1<<attempt)*20*time.Millisecond))
 }
 
-// workFolder is the folder of the platform, or of the application, whose repository is promoted from.
+// workFolder is the folder of the platform, or of the application, whose repository is promoted
+// from.
 type workFolder struct {
 	path   string   // "" if a repository is named
 	head   git.Hash // zero before the first commit
@@ -406,11 +423,13 @@ func (g promoter) noteFolder(ctx context.Context, s *promotion.Session, f *workF
 			return err
 		}
 		if !has {
-			fmt.Fprintf(g.err, "kalypso: commit %s of this folder is not in branch %s of %s, which is promoted from: %s\n",
+			fmt.Fprintf(g.err,
+				"kalypso: commit %s of this folder is not in branch %s of %s, which is promoted from: %s\n",
 				git.Short(f.head), branch, repository, push)
 		}
 	}
-	status := exec.CommandContext(ctx, "git", "--no-optional-locks", "-C", f.path, "status", "--porcelain", "--", ".")
+	status := exec.CommandContext(ctx, "git", "--no-optional-locks", "-C", f.path, "status",
+		"--porcelain", "--", ".")
 	if out, err := status.Output(); err == nil && len(out) > 0 {
 		fmt.Fprintf(g.err, "kalypso: this folder has changes that are not committed, and only commits "+
 			"are promoted: %s\n", pushed)

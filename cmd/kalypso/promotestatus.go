@@ -29,13 +29,14 @@ for, and why newer commits are not next. The exit code is 0 whatever it says.`,
 		Args: noArgs("promote status"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var status *plan.Status
-			err := g.withSession(cmd, &o.promotionOptions, func(ctx context.Context, s *promotion.Session) (err error) {
-				if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+			err := g.withSession(cmd, &o.promotionOptions,
+				func(ctx context.Context, s *promotion.Session) (err error) {
+					if err := g.noteFolder(ctx, s, &o.folder); err != nil {
+						return err
+					}
+					status, err = s.Status(ctx, most)
 					return err
-				}
-				status, err = s.Status(ctx, most)
-				return err
-			})
+				})
 			if err != nil {
 				return err
 			}
@@ -56,7 +57,8 @@ func statusTable(w *tabwriter.Writer, s *plan.Status) {
 		if stage.Step == nil || len(stage.Step.Verdicts) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s: %s %s\n", stage.ID(), stage.Step.Kind, shortOrNone(string(stage.Step.Source.Base)))
+		fmt.Fprintf(w, "\n%s: %s %s\n", stage.ID(), stage.Step.Kind,
+			shortOrNone(string(stage.Step.Source.Base)))
 		for _, v := range stage.Step.Verdicts {
 			name := v.Gate
 			if v.Name != "" {
@@ -70,7 +72,8 @@ func statusTable(w *tabwriter.Writer, s *plan.Status) {
 			fmt.Fprintln(w)
 		}
 		for _, other := range stage.Others {
-			fmt.Fprintf(w, "%s: not %s: %s\n", stage.ID(), shortOrNone(other.Commit), terminal.Line(other.Reason))
+			fmt.Fprintf(w, "%s: not %s: %s\n", stage.ID(), shortOrNone(other.Commit),
+				terminal.Line(other.Reason))
 		}
 	}
 	commitTable(w, "COMMIT", s.Stages, s.Commits)
@@ -89,7 +92,8 @@ func statusTable(w *tabwriter.Writer, s *plan.Status) {
 }
 
 // commitTable prints which commits are in which stages.
-func commitTable(w *tabwriter.Writer, heading string, stages []*plan.StageStatus, commits []plan.CommitStatus) {
+func commitTable(w *tabwriter.Writer, heading string, stages []*plan.StageStatus,
+	commits []plan.CommitStatus) {
 	if len(commits) == 0 {
 		return
 	}
@@ -135,7 +139,8 @@ func stageTable(w *tabwriter.Writer, stages []*plan.StageStatus) {
 	fmt.Fprintln(w, "ENVIRONMENT\tHAS\tNEXT\tSTATE\tROLLOUT\tREASON")
 	for _, s := range stages {
 		next, rollout, reason := cellsOf(s)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State, rollout, reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID(), shortOrNone(string(s.Has.Base)), next, s.State,
+			rollout, reason)
 	}
 }
 

@@ -57,7 +57,8 @@ func (o *promotionOptions) flags(g *platform, cmd *cobra.Command) {
 	f.StringVar(&o.ring, "ring", "", "only this `RING` of the environment")
 	f.StringVar(&o.repository, "repo", "", "the git repository of the platform, or of the "+
 		"application, a `URL` or a folder (default: that of the folder, or what its remote origin is)")
-	f.StringVar(&o.from, "from", "", "the `BRANCH` of that repository to promote from (default: the repository's own)")
+	f.StringVar(&o.from, "from", "",
+		"the `BRANCH` of that repository to promote from (default: the repository's own)")
 	f.StringVar(&o.path, "path", "", "the `FOLDER` of the platform, or of the application, in the "+
 		"repository (default: that of the folder)")
 	f.StringVar(&o.forge, "forge", "", "what hosts the repositories: github, gitlab, gitea, or none "+
@@ -79,7 +80,8 @@ func (o *promotionOptions) flags(g *platform, cmd *cobra.Command) {
 // decisionFlags adds who decides, and why.
 func (o *promotionOptions) decisionFlags(cmd *cobra.Command, d *decisionOptions) {
 	cmd.Flags().StringVarP(&d.reason, "reason", "m", "", "the `REASON`, for those who ask later")
-	cmd.Flags().StringVar(&o.by, "by", "", "`WHO` decides this (default: git's user.name and user.email)")
+	cmd.Flags().StringVar(&o.by, "by", "",
+		"`WHO` decides this (default: git's user.name and user.email)")
 }
 
 // decisionOptions are the flags of commands that people give.
@@ -118,7 +120,8 @@ func readUntil(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--until %s: write a time as 2026-01-02T15:04Z, a day, or how long, as 8h", text)
+	return time.Time{},
+		usagef("--until %s: write a time as 2026-01-02T15:04Z, a day, or how long, as 8h", text)
 }
 
 // nowEnv is the environment variable with the current time, for tests and rehearsals with
@@ -210,7 +213,8 @@ func (g promoter) promotionRequest(o *promotionOptions, c *cache.Cache) (promoti
 		if err != nil {
 			return r, err
 		}
-		r.Sources = append(r.Sources, session.Source{Kind: "hub", Source: hub.New(client, o.hub.given(), r.Now)})
+		r.Sources = append(r.Sources,
+			session.Source{Kind: "hub", Source: hub.New(client, o.hub.given(), r.Now)})
 	}
 	return r, nil
 }
@@ -275,7 +279,8 @@ func promotedFolder(dir string) (string, error) {
 	}
 	root, err := source.Root(dir)
 	if err != nil {
-		return "", fmt.Errorf("%w; or name the repository of a platform, or of an application, with --repo", err)
+		return "", fmt.Errorf(
+			"%w; or name the repository of a platform, or of an application, with --repo", err)
 	}
 	return root, nil
 }
@@ -345,7 +350,8 @@ func (g promoter) reportErrorsOf(stages []*plan.StageStatus) error {
 	var errs []diag.Diagnostic
 	for _, s := range stages {
 		for _, d := range s.Diagnostics() {
-			if d.Severity == diag.Error || d.Code == diag.TreeMoved { // errors, and further steps for the user
+			// errors, and further steps for the user
+			if d.Severity == diag.Error || d.Code == diag.TreeMoved {
 				errs = append(errs, d)
 			}
 		}

@@ -64,10 +64,12 @@ those that docker has.`,
 		},
 	}
 	o.output = outputFlag(cmd)
-	cmd.Flags().StringVar(&o.from, "from", "", "publish the tree in `DIR`, the folder of one environment that build wrote")
+	cmd.Flags().StringVar(&o.from, "from", "",
+		"publish the tree in `DIR`, the folder of one environment that build wrote")
 	cmd.Flags().StringVar(&o.Path, "path", "", "the `FOLDER` of the artifact that holds the tree; "+
 		"else that of gitops, else the root")
-	cmd.Flags().StringVar(&o.Origin, "source", "", "the `URL` of the platform's own repository, as an annotation")
+	cmd.Flags().StringVar(&o.Origin, "source", "",
+		"the `URL` of the platform's own repository, as an annotation")
 	cmd.Flags().StringVar(&o.Revision, "revision", "", "the `REVISION` of the platform, such as a "+
 		"commit, as an annotation")
 	completeFlag(cmd, "path", cobra.NoFileCompletions)
@@ -77,7 +79,8 @@ those that docker has.`,
 
 // target returns the repository and the environments that the arguments name. Its error is a
 // usage error.
-func (o *publishOptions) target(args []string) (to publish.Target, environments []string, err error) {
+func (o *publishOptions) target(args []string) (to publish.Target, environments []string,
+	err error) {
 	if len(args) > 0 && strings.Contains(args[0], "://") {
 		if to, err = publish.ParseTarget(args[0]); err != nil {
 			return to, nil, err
@@ -91,12 +94,14 @@ func (o *publishOptions) target(args []string) (to publish.Target, environments 
 		}
 	}
 	if o.from != "" && (to.Repository == "" || len(args) > 0) {
-		return to, nil, errors.New("--from publishes the one tree in DIR: name the repository, and no environment")
+		return to, nil,
+			errors.New("--from publishes the one tree in DIR: name the repository, and no environment")
 	}
 	return to, args, nil
 }
 
-func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target, o *publishOptions) error {
+func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish.Target,
+	o *publishOptions) error {
 	if err := g.report(g.err, b.Diagnostics); err != nil {
 		return err
 	}
@@ -107,7 +112,8 @@ func (g builder) publishBuild(ctx context.Context, b *compiler.Build, to publish
 		return errors.New("there is no environment to publish")
 	}
 	all, err := publish.Of(ctx, b, to, o.Options)
-	if several := (*publish.SeveralError)(nil); errors.As(err, &several) || errors.Is(err, publish.ErrNowhere) {
+	if several := (*publish.SeveralError)(nil); errors.As(err, &several) ||
+		errors.Is(err, publish.ErrNowhere) {
 		return usageError{err}
 	}
 	if err != nil {
@@ -136,13 +142,15 @@ func (g builder) push(ctx context.Context, all []publish.Publication, o *publish
 			failure = err
 			break
 		}
-		items = append(items, publication{p.Artifact.Environment(), p.Target.String(), digest, p.Artifact.Tree(), pushed})
+		items = append(items,
+			publication{p.Artifact.Environment(), p.Target.String(), digest, p.Artifact.Tree(), pushed})
 	}
-	err := g.print(*o.output, list[publication]{apiVersion, "PublicationList", items}, func(w *tabwriter.Writer) {
-		fmt.Fprintln(w, "ENVIRONMENT\tREFERENCE\tDIGEST\tPUSHED")
-		for _, i := range items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%t\n", i.Environment, i.Reference, i.Digest, i.Pushed)
-		}
-	})
+	err := g.print(*o.output, list[publication]{apiVersion, "PublicationList", items},
+		func(w *tabwriter.Writer) {
+			fmt.Fprintln(w, "ENVIRONMENT\tREFERENCE\tDIGEST\tPUSHED")
+			for _, i := range items {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%t\n", i.Environment, i.Reference, i.Digest, i.Pushed)
+			}
+		})
 	return errors.Join(failure, err)
 }

@@ -55,7 +55,8 @@ the tables have what can be known.`,
 	}
 	cmd.Flags().StringVar(&o.to, "to", "", "write the tables into the SQLite database `FILE`, whose "+
 		"name ends with .db or .sqlite")
-	cmd.Flags().StringVar(&o.at, "at", "", "git `REV` of the platform to compile, instead of what is in its folder")
+	cmd.Flags().StringVar(&o.at, "at", "",
+		"git `REV` of the platform to compile, instead of what is in its folder")
 	cmd.Flags().IntVar(&o.history, "history", 0, "read this many of the newest commits of each "+
 		"GitOps branch for the table history")
 	cmd.Flags().StringVar(&o.git, "git", "", "read the history from the git repository in `DIR`, "+
@@ -82,7 +83,8 @@ the tables have what can be known.`,
 				}
 			})
 		}
-		return g.withCache(func(c *cache.Cache) error { return g.query(cmd.Context(), c, o, of, environments) })
+		return g.withCache(
+			func(c *cache.Cache) error { return g.query(cmd.Context(), c, o, of, environments) })
 	}
 	return cmd
 }
@@ -94,18 +96,21 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 	case o.history < 0:
 		return nil, nil, usagef("--history %d: it is how many commits", o.history)
 	case o.git != "" && o.history == 0:
-		return nil, nil, usagef("--git is where --history reads commits: say how many, as in --history 100")
+		return nil, nil,
+			usagef("--git is where --history reads commits: say how many, as in --history 100")
 	case o.to == "" && len(args) == 0 && o.history > 0:
 		return nil, nil, usagef("--history is for the table history, and without arguments the tables "+
 			"are listed: kalypso query history --history %d", o.history)
 	case o.to == "" && len(args) == 0:
 		return nil, nil, nil
 	case o.to != "" && !slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, filepath.Ext(o.to)):
-		return nil, nil, usagef("--to %s: it writes a SQLite database, whose name ends with .db or .sqlite", o.to)
+		return nil, nil,
+			usagef("--to %s: it writes a SQLite database, whose name ends with .db or .sqlite", o.to)
 	}
 	for len(args) > 0 && (o.to != "" || len(of) == 0) {
 		t, err := tables.Find(args[0])
-		if err != nil && slices.ContainsFunc(database.Views(), func(v database.View) bool { return v.Name == args[0] }) {
+		if err != nil &&
+			slices.ContainsFunc(database.Views(), func(v database.View) bool { return v.Name == args[0] }) {
 			return nil, nil, usagef("%s is a view, and views are in the file that --to writes, as in "+
 				"kalypso query --to fleet.db", args[0])
 		}
@@ -116,7 +121,8 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 			break // it is an environment
 		}
 		if t.Name == tables.History && o.history == 0 {
-			return nil, nil, usagef("how much history? Give a number of commits, as in kalypso query history --history 100")
+			return nil, nil,
+				usagef("how much history? Give a number of commits, as in kalypso query history --history 100")
 		}
 		of, args = append(of, t), args[1:]
 	}
@@ -124,7 +130,8 @@ func (o *queryOptions) check(args []string) (of []*tables.Table, environments []
 		of = tables.All()
 	}
 	if o.history > 0 && !hasHistory(of) {
-		return nil, nil, usagef("--history is for the table history, which is not among those that are named")
+		return nil, nil,
+			usagef("--history is for the table history, which is not among those that are named")
 	}
 	return of, args, nil
 }
@@ -142,7 +149,8 @@ func (g inspector) noTable(ctx context.Context, name string, err error) error {
 		return err
 	})
 	if found {
-		return usagef("%s is an environment, and the table comes first, as in kalypso query assignments %[1]s", name)
+		return usagef(
+			"%s is an environment, and the table comes first, as in kalypso query assignments %[1]s", name)
 	}
 	return err
 }
@@ -202,7 +210,8 @@ func (g inspector) query(ctx context.Context, c *cache.Cache, o *queryOptions, o
 // readsHistory reports whether a table needs the history of branches, and such branches exist.
 func (o *queryOptions) readsHistory(of []*tables.Table, declarations []model.Declaration) bool {
 	return o.history > 0 && hasHistory(of) &&
-		slices.ContainsFunc(declarations, func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })
+		slices.ContainsFunc(declarations,
+			func(d model.Declaration) bool { return d.GitOps != nil && d.GitOps.Repo != "" })
 }
 
 // withHistory calls a function with a session that reads histories. It uses the platform's
@@ -226,5 +235,6 @@ func (g inspector) withHistory(ctx context.Context, c *cache.Cache, o *queryOpti
 			return open(ctx, url)
 		}
 	}
-	return promoter(g).once(ctx, r, func(_ context.Context, s *promotion.Session) error { return use(s) })
+	return promoter(g).once(ctx, r,
+		func(_ context.Context, s *promotion.Session) error { return use(s) })
 }

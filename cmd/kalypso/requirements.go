@@ -35,18 +35,21 @@ what gives it a value, and which are missing.`,
 					items = append(items, r)
 				}
 			}
-			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items}, func(w *tabwriter.Writer) {
-				row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY", "CONSTRAINT")
-				shown := map[string]bool{} // if several classes have the same row, it is printed once
-				for _, r := range items {
-					cells := []any{r.Environment, model.TypeOfFolder(r.ClusterType), r.DeploymentTarget, r.Key, givenBy(r),
-						r.RequiredBy.Kind + " " + r.RequiredBy.Name, oneLine(r.Constraint)}
-					if text := fmt.Sprintf("%q", cells); !shown[text] {
-						shown[text] = true
-						row(w, cells...)
+			err = g.print(*output, list[query.Requirement]{apiVersion, "RequirementList", items},
+				func(w *tabwriter.Writer) {
+					row(w, "ENVIRONMENT", "CLUSTER TYPE", "DEPLOYMENT TARGET", "KEY", "GIVEN BY", "REQUIRED BY",
+						"CONSTRAINT")
+					shown := map[string]bool{} // if several classes have the same row, it is printed once
+					for _, r := range items {
+						cells := []any{r.Environment, model.TypeOfFolder(r.ClusterType), r.DeploymentTarget, r.Key,
+							givenBy(r),
+							r.RequiredBy.Kind + " " + r.RequiredBy.Name, oneLine(r.Constraint)}
+						if text := fmt.Sprintf("%q", cells); !shown[text] {
+							shown[text] = true
+							row(w, cells...)
+						}
 					}
-				}
-			})
+				})
 			if err != nil {
 				return err
 			}

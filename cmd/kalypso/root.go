@@ -237,8 +237,8 @@ func newExitCodes() *cobra.Command {
 	}
 }
 
-// unknownCommand returns the error of a command line with a hint, if a command below parent does not exist; otherwise
-// the error itself. Cobra has no type for the error.
+// unknownCommand returns the error of a command line with a hint, if a command below parent does
+// not exist; otherwise the error itself. Cobra has no type for the error.
 func unknownCommand(parent *cobra.Command, err error) error {
 	word := ""
 	if err == nil {
@@ -347,13 +347,15 @@ func newVersion(g *console) *cobra.Command {
 			Go           string `json:"go"`
 		}
 		c := compiler.Version()
-		v := version{c.Version, c.CUE, kalypso.ModulePath + " " + kalypso.ModuleVersion, c.Schema, runtime.Version()}
+		v := version{c.Version, c.CUE, kalypso.ModulePath + " " + kalypso.ModuleVersion, c.Schema,
+			runtime.Version()}
 		return g.print(*output, document[version]{apiVersion, "Version", v}, func(w *tabwriter.Writer) {
 			kind := ""
 			if !isRelease(v.Kalypso) {
 				kind = " (a development build)"
 			}
-			fmt.Fprintf(w, "kalypso\t%s%s\nCUE\t%s\nschema\t%s\nGo\t%s\n", v.Kalypso, kind, v.CUE, v.Module, v.Go)
+			fmt.Fprintf(w, "kalypso\t%s%s\nCUE\t%s\nschema\t%s\nGo\t%s\n", v.Kalypso, kind, v.CUE, v.Module,
+				v.Go)
 		})
 	}
 	return cmd
@@ -362,5 +364,6 @@ func newVersion(g *console) *cobra.Command {
 // isRelease reports whether a version is a tag's, and not the version of a commit or of changed
 // files.
 func isRelease(version string) bool {
-	return semver.IsValid(version) && !module.IsPseudoVersion(version) && semver.Build(version) != "+dirty"
+	return semver.IsValid(version) && !module.IsPseudoVersion(version) &&
+		semver.Build(version) != "+dirty"
 }

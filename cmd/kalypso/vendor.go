@@ -118,7 +118,8 @@ server work where kalypso is not installed. Run it again after an update.`,
 				return fmt.Errorf("%s is the repository of kalypso, which has the module already: name a "+
 					"platform with -C, as examples/hello-world", p.Root)
 			}
-			if err := g.withCache(func(c *cache.Cache) error { return g.unready(cmd.Context(), c) }); err != nil {
+			if err := g.withCache(func(c *cache.Cache) error { return g.unready(cmd.Context(), c) }); err !=
+				nil {
 				return err
 			}
 			changed, err := cuemodule.Vendor(p.Root)

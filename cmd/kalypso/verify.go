@@ -30,10 +30,11 @@ where it is to be required. The exit code is 1 where something is not as it shou
 				return err
 			}
 			var all []*verify.Verification
-			err := promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
-				all, err = s.Verify(ctx, head)
-				return err
-			})
+			err := promoter(g).withSession(cmd, o,
+				func(ctx context.Context, s *promotion.Session) (err error) {
+					all, err = s.Verify(ctx, head)
+					return err
+				})
 			if err != nil {
 				return err
 			}
@@ -70,7 +71,8 @@ func verificationTable(w *tabwriter.Writer, all []*verify.Verification) {
 				result = fmt.Sprintf("%d problems", n)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Environment, shortOrNone(v.Commit), shortOrNone(string(v.Tree)), result)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Environment, shortOrNone(v.Commit),
+			shortOrNone(string(v.Tree)), result)
 	}
 	for _, v := range all {
 		for _, p := range v.Problems {

@@ -61,7 +61,8 @@ of one workspace, and errors that hide them. That is for pull requests of a team
 	cmd.Flags().StringVar(&workspace, "workspace", "", "print what concerns this `WORKSPACE` alone")
 	cmd.Flags().BoolVar(&promoted, "promoted", false, "compile the environments' own files with the "+
 		"base commits that run there")
-	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o", "how to print what is found, as --diagnostics does")
+	g.diagnosticsFlag(cmd, cmd.Flags(), "output", "o",
+		"how to print what is found, as --diagnostics does")
 	failOn = failOnFlag(cmd)
 	return cmd
 }
@@ -106,10 +107,11 @@ func (g author) vetPromoted(cmd *cobra.Command, environments []string, failOn st
 	o := &promotionOptions{environments: environments, local: true, forge: "none"}
 	var said []diag.Diagnostic
 	var leftOut []string
-	err := promoter(g).withSession(cmd, o, func(ctx context.Context, s *promotion.Session) (err error) {
-		said, leftOut, err = s.Vet(ctx)
-		return err
-	})
+	err := promoter(g).withSession(cmd, o,
+		func(ctx context.Context, s *promotion.Session) (err error) {
+			said, leftOut, err = s.Vet(ctx)
+			return err
+		})
 	if err != nil {
 		return err
 	}

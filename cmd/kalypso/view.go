@@ -80,9 +80,11 @@ The server answers on a loopback address alone, and knows no users.`,
 	f.StringVar(&o.to, "to", "", "write one file of HTML to `FILE`, and serve nothing")
 	f.BoolVar(&o.full, "full", false, "have the details of all assignments in the file")
 	f.StringVar(&o.since, "since", head, "git `REV` that changes are counted from")
-	f.StringVar(&o.listen, "listen", viewAddress, "serve on the loopback `ADDRESS`; port 0 is a free one")
+	f.StringVar(&o.listen, "listen", viewAddress,
+		"serve on the loopback `ADDRESS`; port 0 is a free one")
 	f.BoolVar(&o.open, "open", false, "open a browser")
-	f.BoolVar(&o.poll, "poll", false, "look for changes of files, instead of asking the system to tell of them")
+	f.BoolVar(&o.poll, "poll", false,
+		"look for changes of files, instead of asking the system to tell of them")
 	return cmd
 }
 
@@ -137,7 +139,8 @@ func (g inspector) pages(ctx context.Context, b *compiler.Build, r compiler.Requ
 		options.Commit = id.String()[:12]
 		folder, _ := filepath.Rel(repo.WorkTree(), resolved(b.Platform.Root))
 		options.Link = viewplatform.Linker(repo.RemoteURL("origin"), os.Getenv, id.String(),
-			filepath.ToSlash(folder), viewplatform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
+			filepath.ToSlash(folder),
+			viewplatform.AsCommitted(repo, id, b.Platform.Root, filepath.ToSlash(folder)))
 	}
 	if _, err := repo.Resolve(o.since); err == nil {
 		options.Since, options.Compare = o.since, viewplatform.CompareWith(r)
@@ -151,7 +154,8 @@ func (g inspector) pages(ctx context.Context, b *compiler.Build, r compiler.Requ
 }
 
 // viewFile compiles once and writes a file.
-func (g inspector) viewFile(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) (err error) {
+func (g inspector) viewFile(ctx context.Context, environments []string, o *viewOptions,
+	c *cache.Cache) (err error) {
 	r := g.request(environments, c)
 	b, err := g.compileRequest(ctx, r)
 	if err != nil {
@@ -175,12 +179,14 @@ func (g inspector) viewFile(ctx context.Context, environments []string, o *viewO
 }
 
 // viewLive serves pages, and compiles again whenever a file changes.
-func (g inspector) viewLive(ctx context.Context, environments []string, o *viewOptions, c *cache.Cache) error {
+func (g inspector) viewLive(ctx context.Context, environments []string, o *viewOptions,
+	c *cache.Cache) error {
 	root, err := source.Root(g.dir)
 	if err != nil {
 		return err
 	}
-	w, err := watchPlatform(root, nil, o.poll, func(err error) { fmt.Fprintf(g.err, "kalypso: %v\n", err) })
+	w, err := watchPlatform(root, nil, o.poll,
+		func(err error) { fmt.Fprintf(g.err, "kalypso: %v\n", err) })
 	if err != nil {
 		return err
 	}
@@ -238,7 +244,8 @@ func (o *viewOptions) listenOn(ctx context.Context) (net.Listener, error) {
 		return config.Listen(ctx, "tcp", "localhost:0")
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, usagef("--listen %s: another program listens there; name another port, or 0 for a free one", o.listen)
+		return nil, usagef(
+			"--listen %s: another program listens there; name another port, or 0 for a free one", o.listen)
 	}
 	return listener, err
 }
@@ -256,7 +263,9 @@ func (g inspector) compileInto(ctx context.Context, feed *view.Feed, root string
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
-	feed.Set(pages, func() { _ = errors.Join(done(), b.Close()) }) // closes open files, and removes temporary ones
-	fmt.Fprintf(g.err, "compiled in %s: %s\n", time.Since(begin).Round(time.Millisecond), counted(b.Diagnostics))
+	// closes open files, and removes temporary ones
+	feed.Set(pages, func() { _ = errors.Join(done(), b.Close()) })
+	fmt.Fprintf(g.err, "compiled in %s: %s\n", time.Since(begin).Round(time.Millisecond),
+		counted(b.Diagnostics))
 	return nil
 }

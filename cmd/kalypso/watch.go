@@ -59,14 +59,16 @@ for them twice a second.`,
 			if err := o.check(g.console, cmd, environments); err != nil {
 				return err
 			}
-			return g.withCache(func(c *cache.Cache) error { return g.watch(cmd.Context(), environments, o, c) })
+			return g.withCache(
+				func(c *cache.Cache) error { return g.watch(cmd.Context(), environments, o, c) })
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the trees to `DIR`/<environment>")
 	cmd.Flags().BoolVar(&o.Flat, "flat", false, "write the one environment straight into DIR")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all while there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
-	cmd.Flags().BoolVar(&o.poll, "poll", false, "look for changes, instead of asking the system to tell of them")
+	cmd.Flags().BoolVar(&o.poll, "poll", false,
+		"look for changes, instead of asking the system to tell of them")
 	return cmd
 }
 
@@ -76,7 +78,8 @@ func (o *watchOptions) check(g *console, cmd *cobra.Command, environments []stri
 	case cmd.Flags().Changed("to") && o.Dir == "":
 		return usagef("--to needs a value, and is empty")
 	case o.Flat && (len(environments) != 1 || o.Dir == ""):
-		return usagef("--flat writes one environment straight into --to DIR: name the environment and DIR")
+		return usagef(
+			"--flat writes one environment straight into --to DIR: name the environment and DIR")
 	case (o.Adopt || o.Strict) && o.Dir == "":
 		return usagef("--adopt and --strict say how to write: they need --to DIR")
 	}
@@ -85,7 +88,8 @@ func (o *watchOptions) check(g *console, cmd *cobra.Command, environments []stri
 }
 
 // watch builds whenever something changes. It returns only with an error.
-func (g builder) watch(ctx context.Context, environments []string, o *watchOptions, c *cache.Cache) error {
+func (g builder) watch(ctx context.Context, environments []string, o *watchOptions,
+	c *cache.Cache) error {
 	root, err := source.Root(g.dir)
 	if err != nil {
 		return err
@@ -129,7 +133,8 @@ func (g builder) watch(ctx context.Context, environments []string, o *watchOptio
 }
 
 // watchPlatform watches the files of a platform.
-func watchPlatform(root string, except []string, poll bool, warn func(error)) (*watch.Watcher, error) {
+func watchPlatform(root string, except []string, poll bool, warn func(error)) (*watch.Watcher,
+	error) {
 	return watch.Open(watch.Options{
 		Root: root, Except: except, Poll: poll, Warn: warn,
 		Outside: func() []string { return source.Outside(root) },
@@ -176,7 +181,8 @@ func resolved(name string) string {
 	if err != nil {
 		return name
 	}
-	for dir, rest := abs, "."; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {
+	for dir, rest := abs, "."; ; dir, rest = filepath.Dir(dir),
+		filepath.Join(filepath.Base(dir), rest) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(real, rest)
 		}
@@ -217,7 +223,8 @@ func (g builder) newScreen(root string) *screen {
 
 // warn keeps a warning if the screen is redrawn, and otherwise writes it.
 func (s *screen) warn(err error) {
-	if s.warning = fmt.Sprintf("kalypso: warning: %v; looking for changes twice a second instead\n", err); !s.redraws {
+	if s.warning = fmt.Sprintf("kalypso: warning: %v; looking for changes twice a second instead\n",
+		err); !s.redraws {
 		fmt.Fprint(s.err, s.warning)
 	}
 }

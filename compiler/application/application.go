@@ -114,7 +114,8 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	out.Diagnostics = append(out.Diagnostics, more...)
 	broken := diag.Errors(more)
 	for i := range app.Targets {
-		if t := &app.Targets[i]; len(r.Environments) == 0 || slices.Contains(r.Environments, t.Environment) {
+		if t := &app.Targets[i]; len(r.Environments) == 0 ||
+			slices.Contains(r.Environments, t.Environment) {
 			out.Targets = append(out.Targets, Target{ApplicationTarget: t, Failed: t.Invalid || broken})
 		}
 	}
@@ -136,7 +137,8 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 		diag.Resolve(reported[i], app.Positions)
 		for _, d := range reported[i] {
 			d.Environment = out.Targets[i].Environment
-			out.Diagnostics = append(out.Diagnostics, d.For(out.Targets[i].Environment+"/"+out.Targets[i].Name))
+			out.Diagnostics = append(out.Diagnostics,
+				d.For(out.Targets[i].Environment+"/"+out.Targets[i].Name))
 		}
 	}
 	out.Diagnostics = diag.Sort(out.Diagnostics)

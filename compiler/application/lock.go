@@ -35,7 +35,8 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher,
 			At: app.Positions.Of(manifestsRef.At("helm"))})
 	}
 	_, sources, err := dependency.Update(ctx, dependency.UpdateRequest{
-		Root: r.Dir, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: f, Renew: renew, Prune: true,
+		Root: r.Dir, Lock: contents.Lock, Store: contents.Store, Uses: uses, Fetcher: f, Renew: renew,
+		Prune: true,
 	})
 	return sources, ds, err
 }

@@ -30,7 +30,8 @@ func (a *Application) checkRings() []diag.Diagnostic {
 	return ds
 }
 
-func (a *Application) ringsOf(environment string, rings []model.Ring) (map[string]string, []diag.Diagnostic) {
+func (a *Application) ringsOf(environment string, rings []model.Ring) (map[string]string,
+	[]diag.Diagnostic) {
 	var targets []model.ClusterType
 	for i := range a.Model.Targets {
 		if t := &a.Model.Targets[i]; t.Environment == environment {

@@ -48,12 +48,14 @@ var manifestsRef = model.Ref{Collection: "application", Path: "manifests"}
 // openSource reads the content that is rendered.
 func openSource(r Request, app *model.Application, contents *dependency.Library) (s source,
 	ds []diag.Diagnostic, err error) {
-	s.tree, err = readFolder(r.Dir, func(folder string) bool { return folder != r.without && enters(app, folder) })
+	s.tree, err = readFolder(r.Dir,
+		func(folder string) bool { return folder != r.without && enters(app, folder) })
 	if err != nil {
 		var own *badFolderError
 		if errors.As(err, &own) {
 			return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
-				own.Error()).Hinting("keep what is rendered small, and without links that lead out")}, manifestsRef), nil
+				own.Error()).Hinting("keep what is rendered small, and without links that lead out")},
+				manifestsRef), nil
 		}
 		return s, nil, err
 	}
@@ -71,13 +73,15 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	}
 	chart, err := s.tree.Sub(path.Clean(h.Path))
 	if err != nil {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
+		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+			fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
 			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")},
 			manifestsRef.At("helm.path")), nil
 	}
 	if refused := slices.Sorted(maps.Keys(chart.Refused)); len(refused) > 0 {
 		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
-			fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0], chart.Refused[refused[0]])).
+			fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0],
+				chart.Refused[refused[0]])).
 			Hinting(archive.WayOut(chart.Refused[refused[0]],
 				"keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
 	}
@@ -132,7 +136,10 @@ func enters(app *model.Application, folder string) bool {
 	return false
 }
 
-func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+func within(name,
+	folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
 
 // readFolder reads the files of a folder, without hidden ones, in the folders that enters
 // allows. Links that lead out of it count as missing.

@@ -29,13 +29,15 @@ type Output struct {
 // exist, if the folder's record shows that kalypso wrote them. It does the same for
 // environments that no longer exist, unless the request names environments. The changes are
 // by environment; an absent environment was not written.
-func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*tree.Changes, error) {
+func Write(ctx context.Context, r Request, o Output) (*Application, map[string]*tree.Changes,
+	error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
 	if dir, err := filepath.Abs(r.Dir); err == nil {
 		if to, err := filepath.Abs(o.Dir); err == nil {
-			if within, err := filepath.Rel(dir, to); err == nil && filepath.IsLocal(within) && within != "." {
+			if within, err := filepath.Rel(dir, to); err == nil && filepath.IsLocal(within) &&
+				within != "." {
 				r.without = filepath.ToSlash(within)
 			}
 		}
@@ -83,7 +85,8 @@ func gone(dir, application string, known []string) []string {
 			continue
 		}
 		if record := tree.ReadRecord(filepath.Join(dir, e.Name())); record != nil &&
-			record.Platform == application && record.Environment == e.Name() && len(record.ClusterTypes) > 0 {
+			record.Platform == application && record.Environment == e.Name() &&
+			len(record.ClusterTypes) > 0 {
 			out = append(out, e.Name())
 		}
 	}
@@ -126,13 +129,16 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 	if previous == nil || a.request.Ring == "" {
 		return t
 	}
-	for _, e := range previous.ClusterTypes { // a target that no longer exists belongs to the ring that built it
-		known := slices.ContainsFunc(t.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == e.Name })
+	// a target that no longer exists belongs to the ring that built it
+	for _, e := range previous.ClusterTypes {
+		known := slices.ContainsFunc(t.ClusterTypes,
+			func(ct tree.ClusterType) bool { return ct.Name == e.Name })
 		if !known && e.Ring != "" && e.Ring != a.request.Ring {
 			t.ClusterTypes = append(t.ClusterTypes, tree.ClusterType{Name: e.Name, Outside: true})
 		}
 	}
-	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.ClusterTypes,
+		func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	return t
 }
 
@@ -141,7 +147,8 @@ func (a *Application) Tree(environment string, previous *tree.Record) *tree.Tree
 func (a *Application) Options(environment string) tree.Options {
 	of := a.request.Source
 	if of == nil {
-		of = &tree.Source{Base: tree.Revision(a.source.digest("")), Environment: tree.Revision(a.source.digest(environment))}
+		of = &tree.Source{Base: tree.Revision(a.source.digest("")),
+			Environment: tree.Revision(a.source.digest(environment))}
 	}
 	return tree.Options{Platform: a.Model.Name, Environment: environment, Compiler: compiler.Version(),
 		Source: *of, Ring: a.request.Ring}

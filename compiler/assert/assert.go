@@ -6,9 +6,9 @@
 //
 //	tests: "levels are quiet": values: LOG_LEVEL: "warn" | "error"
 //
-// Run of a build returns a [Report]. In dev, the test has the Status failed for its two Assignments.
-// The Failure names dev/large/shop-test and dev/small/shop-test, and has the Path LOG_LEVEL. Its
-// Message contains
+// Run of a build returns a [Report]. In dev, the test has the Status failed for its two
+// Assignments. The Failure names dev/large/shop-test and dev/small/shop-test, and has the Path
+// LOG_LEVEL. Its Message contains
 //
 //	LOG_LEVEL is "info", and must be error or warn
 package assert
@@ -193,7 +193,8 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 	for _, e := range environments {
 		for _, t := range e.tests {
 			asked[t.Name] = t
-			matched[t.Name] = matched[t.Name] || len(t.matches) > 0 || t.Count != nil || t.Invalid || e.Model.Incomplete
+			matched[t.Name] = matched[t.Name] || len(t.matches) > 0 || t.Count != nil || t.Invalid ||
+				e.Model.Incomplete
 		}
 	}
 	var out []diag.Diagnostic
@@ -201,7 +202,8 @@ func unmatched(environments []*environment, all bool, because string) []diag.Dia
 		ref := model.Ref{Collection: "tests", Name: name, Path: "match"}
 		ds := []diag.Diagnostic{diag.New(diag.SelectsNothing,
 			fmt.Sprintf("test %q matches no assignment", name)).At(ref, "").On(ref.String()).
-			Hinting("correct match and clusters, or say how many it is to match: count: 0").Following(because)}
+			Hinting("correct match and clusters, or say how many it is to match: count: 0").Following(
+			because)}
 		diag.Resolve(ds, in.Model.Positions)
 		out = append(out, ds...)
 	}

@@ -52,7 +52,8 @@ func (t *test) written(i int, path string) model.Ref {
 	candidates := []model.Ref{target.At(path), clusterType.At(path), target.Entity().At(path)}
 	for _, p := range a.Policies {
 		policy := model.Ref{Collection: "schedulingPolicies", Name: p}
-		if pin := policy.At("pin").At(path); strings.HasPrefix(path, "version") || strings.HasPrefix(path, "manifests") {
+		if pin := policy.At("pin").At(path); strings.HasPrefix(path, "version") ||
+			strings.HasPrefix(path, "manifests") {
 			candidates = append([]model.Ref{pin}, candidates...)
 		}
 	}
@@ -115,7 +116,8 @@ func (e *environment) values(ctx context.Context, h *compose.Holder) error {
 // hold compares the values of assignments with the values that a test expects. It checks
 // the graph that clusters share, and the complete values of each cluster with values of its
 // own.
-func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph, a *valueTest) error {
+func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, g *compose.Graph,
+	a *valueTest) error {
 	var clusters []*model.Cluster
 	plain := false // whether some clusters have only the shared values
 	for _, folder := range slices.Sorted(maps.Keys(a.folders)) {
@@ -140,7 +142,8 @@ func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, 
 	for _, paths := range slices.Sorted(maps.Keys(alike)) {
 		of, there := alike[paths], g
 		if e.Plan.Tuples[tuple].PerCluster { // to describe the origin of its values
-			if err := e.GraphsOn(ctx, tuple, of[:1], func(_ *model.Cluster, g *compose.Graph) { there = g }); err != nil {
+			if err := e.GraphsOn(ctx, tuple, of[:1],
+				func(_ *model.Cluster, g *compose.Graph) { there = g }); err != nil {
 				return err
 			}
 		}
@@ -152,7 +155,8 @@ func (e *environment) hold(ctx context.Context, h *compose.Holder, tuple int32, 
 			if more := len(of) - 1; more > 0 {
 				d.Message += fmt.Sprintf(" and %d more", more)
 			}
-			a.test.ds = append(a.test.ds, d.At(model.Ref{Collection: "clusters", Name: of[0].Name}, "the cluster").For(a.ids...))
+			a.test.ds = append(a.test.ds,
+				d.At(model.Ref{Collection: "clusters", Name: of[0].Name}, "the cluster").For(a.ids...))
 		}
 	}
 	return nil

@@ -5,8 +5,8 @@
 //
 // A cache can never change a result:
 //
-//   - Every read verifies the entry. An entry that is damaged, truncated or at another's place counts
-//     as missing, and is computed again.
+//   - Every read verifies the entry. An entry that is damaged, truncated or at another's place
+//     counts as missing, and is computed again.
 //   - Errors of the cache make nothing else fail. They are remembered; Err returns them.
 //   - [Verify] computes everything again and compares.
 //
@@ -98,7 +98,8 @@ func (e *UnusableError) Error() string {
 	if e.Dir == "" {
 		return fmt.Sprintf("no folder for the cache (set KALYPSO_CACHE_DIR): %v", e.Err)
 	}
-	return fmt.Sprintf("the cache folder %s cannot be used (KALYPSO_CACHE_DIR names another): %v", e.Dir, e.Err)
+	return fmt.Sprintf("the cache folder %s cannot be used (KALYPSO_CACHE_DIR names another): %v",
+		e.Dir, e.Err)
 }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
@@ -138,7 +139,8 @@ type tableKey struct {
 func Open(o Options) (*Cache, error) {
 	c := &Cache{
 		mode: o.Mode, maxBytes: o.MaxBytes, remote: newRemote(o.Remote),
-		own: map[Key]bool{}, tables: map[tableKey]*Table{}, stats: map[Level]*Stats{}, lies: map[string]bool{},
+		own: map[Key]bool{}, tables: map[tableKey]*Table{}, stats: map[Level]*Stats{},
+		lies: map[string]bool{},
 	}
 	if c.maxBytes == 0 {
 		c.maxBytes = DefaultMaxBytes
@@ -150,7 +152,8 @@ func Open(o Options) (*Cache, error) {
 	case Off:
 		return c.private(), nil
 	default:
-		return c.private(), fmt.Errorf("the cache has no mode %q: there are %s, %s and %s", o.Mode, On, Off, Verify)
+		return c.private(),
+			fmt.Errorf("the cache has no mode %q: there are %s, %s and %s", o.Mode, On, Off, Verify)
 	}
 	dir := o.Dir
 	if dir == "" {

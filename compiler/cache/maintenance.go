@@ -31,7 +31,8 @@ func recognise(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return false, fmt.Errorf("%s is not a cache of kalypso: it has no %s that says so", dir, readmeFile)
+	return false, fmt.Errorf("%s is not a cache of kalypso: it has no %s that says so", dir,
+		readmeFile)
 }
 
 // Size returns the total size of the files of a cache folder, and the number of its entries: single
@@ -212,7 +213,8 @@ func (i *inspection) verifyAction(f storedFile, id Key) {
 	}
 	h, payload, ok := unseal(data)
 	switch {
-	case ok && h.kind == kindEntry && len(h.name) == len(Key{}) && entryID(h.level, Key([]byte(h.name))) == id:
+	case ok && h.kind == kindEntry && len(h.name) == len(Key{}) &&
+		entryID(h.level, Key([]byte(h.name))) == id:
 	case ok && h.kind == kindTable && tableID(h.level, h.name) == id && whole(payload):
 	default:
 		i.remove(f.path)

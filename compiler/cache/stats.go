@@ -8,8 +8,9 @@ import (
 
 // Stats counts the results and bytes of one level since Open.
 type Stats struct {
-	Computed     int   // results that were stored, each key once
-	Reused       int   // results that were found: reads of single results, and entries of tables, each once
+	Computed int // results that were stored, each key once
+	// results that were found: reads of single results, and entries of tables, each once
+	Reused       int
 	ReadBytes    int64 // from the cache's files, and of remote tables
 	WrittenBytes int64 // to the cache's files; rewriting a table counts too
 }

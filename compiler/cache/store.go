@@ -143,7 +143,8 @@ func (s *store) put(id Key, data []byte, file digest) error {
 	if err := s.write(s.path(file), data); err != nil {
 		return err
 	}
-	return s.write(s.action(id), fmt.Appendf(nil, "v1 %x %x %20d %20d\n", id[:], file, len(data), time.Now().UnixNano()))
+	return s.write(s.action(id),
+		fmt.Appendf(nil, "v1 %x %x %20d %20d\n", id[:], file, len(data), time.Now().UnixNano()))
 }
 
 // action returns the path of the file in which the library records the output of an action.
@@ -168,7 +169,8 @@ func (s *store) write(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Close()) // CreateTemp makes files that only their owner can read
+	// CreateTemp makes files that only their owner can read
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}

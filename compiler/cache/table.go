@@ -49,7 +49,8 @@ func (r *row) use() bool { return atomic.CompareAndSwapUint32(&r.used, 0, 1) }
 
 // find returns the row with a key; nil if there is no such row.
 func find(rows []row, k Key) *row {
-	i, found := slices.BinarySearchFunc(rows, k, func(r row, k Key) int { return bytes.Compare(r.key[:], k[:]) })
+	i, found := slices.BinarySearchFunc(rows, k,
+		func(r row, k Key) int { return bytes.Compare(r.key[:], k[:]) })
 	if !found {
 		return nil
 	}

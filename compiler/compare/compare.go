@@ -12,7 +12,8 @@
 // morning". Compare gets the folders of both outputs. On each side, one [Folder] has the ID
 // dev/drone/hello-world-functional-test, and the two have different Tree ids. In the Report, this
 // assignment and six others are the Assignments of one [Group]. It has the Kind changed, the File
-// platform-config.yaml and the Path data.GREETING. From is "Hello, world", and To is "Good morning".
+// platform-config.yaml and the Path data.GREETING. From is "Hello, world", and To is "Good
+// morning".
 package compare
 
 import (
@@ -101,7 +102,8 @@ func (c *comparison) compare(before, after []Folder) (*Report, error) {
 	for n, folders := range [][]Folder{before, after} {
 		for i := 1; i < len(folders); i++ {
 			if order(&folders[i-1], &folders[i]) >= 0 {
-				return nil, fmt.Errorf("comparing outputs: %s comes after %s", folders[i].ID(), folders[i-1].ID())
+				return nil, fmt.Errorf("comparing outputs: %s comes after %s", folders[i].ID(),
+					folders[i-1].ID())
 			}
 		}
 		c.sides[n] = sidesOf(folders, c.targets)
@@ -241,7 +243,8 @@ func (c *comparison) environment(name string) error {
 		before := len(c.jobs)
 		if both(&e.own, find(e.before.own, folder), folder); len(c.jobs) > before {
 			targets := map[string]bool{}
-			for _, f := range slices.Concat(e.before.assigned[folder.ClusterType], e.after.assigned[folder.ClusterType]) {
+			for _, f := range slices.Concat(e.before.assigned[folder.ClusterType],
+				e.after.assigned[folder.ClusterType]) {
 				targets[f.Assignment] = true
 			}
 			c.jobs[before].assigned = targets
@@ -265,7 +268,8 @@ func (c *comparison) entries(e *environmentEffect) error {
 	counts := map[entryChange]int{}
 	before := make([]*Folder, len(e.after.clusters))
 	change := func(i int) entryChange {
-		return entryChange{before[i].Tree, e.after.clusters[i].Tree, before[i].Follows, e.after.clusters[i].Follows}
+		return entryChange{before[i].Tree, e.after.clusters[i].Tree, before[i].Follows,
+			e.after.clusters[i].Follows}
 	}
 	for i, f := range e.after.clusters {
 		if was := find(e.before.clusters, f); was != nil && was.Tree != f.Tree {
@@ -390,13 +394,15 @@ func (j *job) run(known *reads, entries memo) error {
 	}
 	j.found = compareFiles(files[0], files[1], entries)
 	j.found.of = j.partsOf(files[0], files[1])
-	if j.after.Cluster != "" && j.before.Follows != "" && j.after.Follows != "" && j.before.Follows != j.after.Follows {
+	if j.after.Cluster != "" && j.before.Follows != "" && j.after.Follows != "" &&
+		j.before.Follows != j.after.Follows {
 		j.found.list = slices.DeleteFunc(j.found.list, j.isMove)
 	}
 	switch {
 	case j.pair == nil:
 		j.attribute()
-	case j.pair.Renames(): // everything in the former namespace is removed, and created again in the new one
+	// everything in the former namespace is removed, and created again in the new one
+	case j.pair.Renames():
 		for i := range j.found.list {
 			c := &j.found.list[i]
 			c.detail = c.Object != nil && c.Path == "" && (c.Kind == Added || c.Kind == Removed)

@@ -78,7 +78,8 @@ func (r *Report) describe(c *comparison) {
 	}
 	for _, f := range []*Folders{&r.Assignments, &r.ClusterTypes} {
 		for _, ids := range []*[]string{&f.Added, &f.Removed, &f.Changed} {
-			slices.SortFunc(*ids, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
+			slices.SortFunc(*ids,
+				func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
 			*ids = slices.Compact(*ids)
 		}
 	}
@@ -124,7 +125,8 @@ func namesIn(sets []*clusterSet) []string {
 
 // valueOfConfig returns the value of the platform config that a group is of.
 func valueOfConfig(g *Group) (v Value, is bool) {
-	if !strings.HasPrefix(path.Base(g.File), "platform-config.") || g.Kind == Text || g.Kind == Mode || g.Path == "" {
+	if !strings.HasPrefix(path.Base(g.File), "platform-config.") || g.Kind == Text || g.Kind == Mode ||
+		g.Path == "" {
 		return v, false
 	}
 	at := strings.TrimPrefix(g.Path, "data.")
@@ -163,7 +165,8 @@ func (r *Report) findRenames(c *comparison) {
 		if len(e.jobs) == 0 || e.jobs[0] < 0 {
 			return p, false
 		}
-		return place{e.Environment + "/" + e.ClusterType, strings.Join(e.Names(), " "), c.jobs[e.jobs[0]].signature}, true
+		return place{e.Environment + "/" + e.ClusterType, strings.Join(e.Names(), " "),
+			c.jobs[e.jobs[0]].signature}, true
 	}
 	gone := map[place]*Entry{}
 	for i := range r.Removed {

@@ -147,7 +147,8 @@ func environmentAt(dir, name string) (environment, bool) {
 	data, err := regular.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.RecordPath)))
 	if err == nil {
 		load := func(clusterType string) ([]byte, error) {
-			return regular.ReadFile(filepath.Join(dir, filepath.FromSlash(tree.ClusterTypeRecordPath(clusterType))))
+			return regular.ReadFile(
+				filepath.Join(dir, filepath.FromSlash(tree.ClusterTypeRecordPath(clusterType))))
 		}
 		if e.record, err = tree.ParseRecord(data, load); err == nil && e.record.Environment != "" {
 			e.name = e.record.Environment
@@ -215,7 +216,8 @@ func (e environment) folders() ([]diskFolder, error) {
 				parts = append(parts, entries)
 				continue
 			}
-			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name}, dir: filepath.Join(at, name)}
+			f := diskFolder{Folder: Folder{Environment: e.name, ClusterType: ct, Assignment: name},
+				dir: filepath.Join(at, name)}
 			if a := record.Assignment(name); a != nil {
 				f.executable, f.Backend, f.Info = executables(a.Files), a.Backend, &a.Folder
 			}
@@ -362,7 +364,8 @@ type keptEntries struct {
 }
 
 // of returns the files of an entry with an id. If they are not known, read reads them.
-func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]backends.File, error) {
+func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]backends.File,
+	error) {
 	k.mu.Lock()
 	files, known := k.files[id]
 	k.mu.Unlock()
@@ -386,7 +389,8 @@ func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]ba
 func (f *diskFolder) identify(kept *keptEntries) error {
 	if f.Tree == "" {
 		blobs := map[string]tree.Blob{}
-		if err := f.each(func(file backends.File) { blobs[file.Path] = tree.BlobOf(file) }); err != nil || len(blobs) == 0 {
+		if err := f.each(func(file backends.File) { blobs[file.Path] = tree.BlobOf(file) }); err != nil ||
+			len(blobs) == 0 {
 			return err
 		}
 		f.Tree = tree.TreeID(blobs)

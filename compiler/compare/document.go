@@ -15,7 +15,8 @@ func (v *value) object() *Object {
 		APIVersion: v.string("apiVersion"), Kind: v.string("kind"),
 		Namespace: v.string("metadata", "namespace"), Name: v.string("metadata", "name"),
 	}
-	if o.Kind == "" || o.Name == "" || strings.ContainsRune(o.APIVersion+o.Kind+o.Namespace+o.Name, mark) {
+	if o.Kind == "" || o.Name == "" ||
+		strings.ContainsRune(o.APIVersion+o.Kind+o.Namespace+o.Name, mark) {
 		return nil
 	}
 	return &o
@@ -93,7 +94,8 @@ func withoutDigest(found []Change) []Change {
 	if len(found) < 2 {
 		return found
 	}
-	return slices.DeleteFunc(found, func(c Change) bool { return c.Kind == Changed && c.Path == digestPath })
+	return slices.DeleteFunc(found,
+		func(c Change) bool { return c.Kind == Changed && c.Path == digestPath })
 }
 
 // namespaceOf returns the name of the namespace that a folder declares; "" if it
@@ -127,7 +129,8 @@ func mayDeclare(name string, f backends.File) bool {
 func sameNamespaces(before, after map[string]backends.File) bool {
 	within := func(files, others map[string]backends.File) bool {
 		for name, f := range files {
-			if other, there := others[name]; mayDeclare(name, f) && (!there || !bytes.Equal(f.Data, other.Data)) {
+			if other, there := others[name]; mayDeclare(name, f) &&
+				(!there || !bytes.Equal(f.Data, other.Data)) {
 				return false
 			}
 		}

@@ -147,7 +147,8 @@ func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 	}
 	items := make([]item, 0, len(g))
 	for _, known := range g {
-		out := Group{Change: known.change(), Assignments: []string{}, ClusterTypes: []string{}, jobs: known.jobs}
+		out := Group{Change: known.change(), Assignments: []string{}, ClusterTypes: []string{},
+			jobs: known.jobs}
 		if c.targets {
 			out.Change = out.Change.replaced(targetNames)
 		}

@@ -56,7 +56,8 @@ func WriteEnds(w io.Writer, environment string, r *Report, most int) error {
 	}
 	t := &textWriter{w: bufio.NewWriter(w), TextOptions: TextOptions{Unit: "assignment"}}
 	part := *r
-	part.Removed, part.Changed = r.Removed[:min(len(r.Removed), most)], r.Changed[:min(len(r.Changed), most)]
+	part.Removed, part.Changed = r.Removed[:min(len(r.Removed), most)],
+		r.Changed[:min(len(r.Changed), most)]
 	t.removals(&part)
 	if more := max(0, len(r.Removed)-most) + max(0, len(r.Changed)-most); more > 0 {
 		t.line("", '-', fmt.Sprintf("and %d more", more))

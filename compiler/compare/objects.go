@@ -53,7 +53,8 @@ func countObjects(before, after map[string]backends.File, was, is *Folder) objec
 	}
 	gone := map[string]bool{} // namespaces
 	for id := range old {
-		if _, stays := now[id]; !stays && id.kind == "Namespace" && id.isBuiltIn() && (was.Info == nil || !was.Info.Orphan) {
+		if _, stays := now[id]; !stays && id.kind == "Namespace" && id.isBuiltIn() &&
+			(was.Info == nil || !was.Info.Orphan) {
 			gone[id.name] = true
 		}
 	}
@@ -98,7 +99,8 @@ func outlives(f *Folder, id object) bool {
 	if id.namespace != "" {
 		name = id.kind + " " + id.namespace + "/" + id.name
 	}
-	return slices.Contains(f.Info.Retained, name) && !(kubernetes.InNamespace(name, f.Info.Namespace) && !f.Info.Orphan)
+	return slices.Contains(f.Info.Retained, name) &&
+		!(kubernetes.InNamespace(name, f.Info.Namespace) && !f.Info.Orphan)
 }
 
 // claimsOf returns the number of PersistentVolumeClaims that a StatefulSet makes.

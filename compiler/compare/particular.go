@@ -24,7 +24,8 @@ func (c Change) replaced(words *strings.Replacer) Change {
 	c = c.clone()
 	c.File, c.Path, c.Diff = words.Replace(c.File), words.Replace(c.Path), words.Replace(c.Diff)
 	if c.Object != nil {
-		c.Object.Namespace, c.Object.Name = words.Replace(c.Object.Namespace), words.Replace(c.Object.Name)
+		c.Object.Namespace, c.Object.Name = words.Replace(c.Object.Namespace),
+			words.Replace(c.Object.Name)
 	}
 	for _, v := range []*json.RawMessage{&c.From, &c.To} {
 		if *v != nil {
@@ -54,7 +55,8 @@ func namesOf(f *Folder, namespace string) particular {
 		return all
 	}
 	if f.Cluster != "" {
-		return particular{names: in(name{f.Cluster, 'k'}, name{f.Environment, 'e'}), values: in(name{f.Cluster, 'k'})}
+		return particular{names: in(name{f.Cluster, 'k'}, name{f.Environment, 'e'}),
+			values: in(name{f.Cluster, 'k'})}
 	}
 	values := []name{
 		{namespace, 'n'}, {f.Assignment, 't'},

@@ -41,7 +41,8 @@ func Records(before, after *tree.Record, contents Contents, targets bool) (*Repo
 	if err := contents.Prefetch(ids); err != nil {
 		return nil, err
 	}
-	return (&comparison{created: true, targets: targets, same: same}).compare(sides[0].folders, sides[1].folders)
+	return (&comparison{created: true, targets: targets, same: same}).compare(sides[0].folders,
+		sides[1].folders)
 }
 
 // recorded is one side of a comparison of records.
@@ -82,7 +83,8 @@ func movedBetween(before, after *tree.Record) (map[string]bool, error) {
 
 // open lists the folders of the cluster types that differ from another record, or that clusters
 // move between. For each other cluster type it adds the number of assignments to same.
-func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[string]int, contents Contents) error {
+func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[string]int,
+	contents Contents) error {
 	s.files, s.trees = map[string]map[string]tree.Blob{}, map[string]tree.ID{}
 	if s.record == nil {
 		return nil
@@ -116,8 +118,9 @@ func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[stri
 // addClusters lists the clusters, if anything differs from another record. Clusters with an
 // entry follow the folder in the entry.
 func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
-	if other != nil && other.Tree == s.record.Tree && slices.EqualFunc(other.ClusterTypes, s.record.ClusterTypes,
-		func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
+	if other != nil && other.Tree == s.record.Tree &&
+		slices.EqualFunc(other.ClusterTypes, s.record.ClusterTypes,
+			func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
 		return nil
 	}
 	all, err := s.record.Followers(nil)
@@ -142,7 +145,8 @@ func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
 	for i := range ct.Assignments {
 		a := &ct.Assignments[i]
 		s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name,
-			Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend, Info: &a.Folder}, a.Files, contents)
+			Assignment: a.DeploymentTarget, Tree: a.Tree, Backend: a.Backend, Info: &a.Folder}, a.Files,
+			contents)
 	}
 }
 

@@ -51,7 +51,8 @@ func (r *Report) In(environment string) *Report {
 		out.Objects = of
 	}
 	within := func(ids []string) []string {
-		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !strings.HasPrefix(id, environment+"/") })
+		return slices.DeleteFunc(slices.Clone(ids),
+			func(id string) bool { return !strings.HasPrefix(id, environment+"/") })
 	}
 	for _, of := range []struct {
 		to    *[]Entry
@@ -67,7 +68,8 @@ func (r *Report) In(environment string) *Report {
 	}
 	for _, of := range []struct{ to, from *Folders }{{&out.Assignments, &r.Assignments},
 		{&out.ClusterTypes, &r.ClusterTypes}} {
-		of.to.Added, of.to.Removed, of.to.Changed = within(of.from.Added), within(of.from.Removed), within(of.from.Changed)
+		of.to.Added, of.to.Removed, of.to.Changed = within(of.from.Added), within(of.from.Removed),
+			within(of.from.Changed)
 	}
 	for _, c := range r.Counts {
 		if c.Environment == environment {
@@ -279,9 +281,13 @@ type Object struct {
 }
 
 func newReport() *Report {
-	none := func() Folders { return Folders{Added: []string{}, Removed: []string{}, Changed: []string{}} }
+	none := func() Folders {
+		return Folders{Added: []string{}, Removed: []string{},
+			Changed: []string{}}
+	}
 	return &Report{
-		APIVersion: "kalypso.io/v1alpha1", Kind: "Diff", Removed: []Entry{}, Added: []Entry{}, Changed: []Entry{},
+		APIVersion: "kalypso.io/v1alpha1", Kind: "Diff", Removed: []Entry{}, Added: []Entry{},
+		Changed:     []Entry{},
 		Assignments: none(), ClusterTypes: none(), Counts: []Counts{}, Groups: []Group{},
 		Objects: newObjects(), objects: map[string]Objects{}, concerned: map[string]int{},
 	}

@@ -102,7 +102,8 @@ func OfEffect(environment string, e *effect.Effect) *Report {
 	if e == nil {
 		return r
 	}
-	out := (&comparison{}).result(r, &environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e})
+	out := (&comparison{}).result(r,
+		&environmentEffect{name: environment, before: &side{}, after: &side{}, Effect: e})
 	for i := range e.Pairs {
 		if p := &e.Pairs[i]; !p.Changed() || p.Renames() {
 			out.pair(p, -1)
@@ -110,7 +111,8 @@ func OfEffect(environment string, e *effect.Effect) *Report {
 	}
 	out.list()
 	if slices.ContainsFunc(e.Ways, func(w *effect.Way) bool { return w.Clusters != nil }) {
-		r.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{}, Moved: []Move{}}
+		r.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{},
+			Moved: []Move{}}
 		out.listClusters()
 	}
 	r.describe(&comparison{})
@@ -147,7 +149,8 @@ func (out *result) pair(p *effect.Pair, n int) {
 		}
 	}
 	number := max(1, len(set.names))
-	entry := &Entry{Environment: out.name, ClusterType: p.ClusterType(), DeploymentTarget: p.DeploymentTarget()}
+	entry := &Entry{Environment: out.name, ClusterType: p.ClusterType(),
+		DeploymentTarget: p.DeploymentTarget()}
 	counts := out.count(entry.ClusterType)
 	key := entry.ClusterType + "/" + entry.DeploymentTarget
 	switch {
@@ -328,7 +331,8 @@ func (out *result) clusterTypes() {
 		case !had && has:
 			c.Own, r.ClusterTypes.Added = string(added), append(r.ClusterTypes.Added, id)
 		case differs[name]:
-			c.Own, c.detail, r.ClusterTypes.Changed = string(changed), !serious[name], append(r.ClusterTypes.Changed, id)
+			c.Own, c.detail, r.ClusterTypes.Changed = string(changed), !serious[name],
+				append(r.ClusterTypes.Changed, id)
 		case has:
 			c.Own = string(unchanged)
 			r.ClusterTypes.Unchanged++
@@ -346,7 +350,8 @@ func (out *result) clusters() {
 		return
 	}
 	if out.report.Clusters == nil {
-		out.report.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{}, Moved: []Move{}}
+		out.report.Clusters = &Clusters{Emptied: []string{}, Unlisted: []string{}, Listed: []string{},
+			Moved: []Move{}}
 	}
 	all := out.listClusters()
 	c := out.report.Clusters

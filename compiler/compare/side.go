@@ -100,5 +100,6 @@ func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
 
 // isMove reports whether a change is only another name of the folder that is followed.
 func (j *job) isMove(c Change) bool {
-	return c.Kind == Changed && strings.ReplaceAll(string(c.From), j.before.Follows, j.after.Follows) == string(c.To)
+	return c.Kind == Changed &&
+		strings.ReplaceAll(string(c.From), j.before.Follows, j.after.Follows) == string(c.To)
 }

@@ -105,7 +105,8 @@ func (t *textWriter) removals(r *Report) {
 		t.clusters('-', " no longer listed", r.Clusters.Unlisted)
 	}
 	for _, e := range ordered(t, r.Removed, func(e Entry) string { return e.Environment }) {
-		t.line("", '-', t.Unit+" "+t.on(&e)+lost(&e)+renamed(", deleted and created again as ", e.RenamedTo, ""))
+		t.line("", '-',
+			t.Unit+" "+t.on(&e)+lost(&e)+renamed(", deleted and created again as ", e.RenamedTo, ""))
 	}
 	for _, e := range ordered(t, r.Changed, func(e Entry) string { return e.Environment }) {
 		if of := lost(&e); of != "" {
@@ -129,7 +130,8 @@ func lost(e *Entry) string {
 		all = append(all, "namespace "+printable(name))
 	}
 	if e.PersistentVolumeClaims > 0 {
-		all = append(all, counted(e.PersistentVolumeClaims, "PersistentVolumeClaim", "PersistentVolumeClaims"))
+		all = append(all,
+			counted(e.PersistentVolumeClaims, "PersistentVolumeClaim", "PersistentVolumeClaims"))
 	}
 	for _, name := range e.CustomResourceDefinitions {
 		all = append(all, "CustomResourceDefinition "+printable(name))
@@ -190,7 +192,8 @@ func (t *textWriter) moves(c *Clusters) {
 	for _, m := range ordered(t, c.Moved, func(m Move) string { return m.Environment }) {
 		if m.From != "" && m.To != "" {
 			t.line("", '~', counted(m.Count, "cluster",
-				"clusters")+" of "+printable(m.Environment)+": "+printable(m.From)+" -> "+printable(m.To)+t.onClusters(m.set.names))
+				"clusters")+" of "+printable(m.Environment)+": "+printable(m.From)+" -> "+printable(m.To)+
+				t.onClusters(m.set.names))
 		}
 	}
 }
@@ -244,7 +247,8 @@ func ordered[T any](t *textWriter, of []T, environment func(T) string) []T {
 	}
 	of = slices.Clone(of)
 	slices.SortStableFunc(of, func(a, b T) int {
-		return cmp.Compare(slices.Index(t.Environments, environment(a)), slices.Index(t.Environments, environment(b)))
+		return cmp.Compare(slices.Index(t.Environments, environment(a)),
+			slices.Index(t.Environments, environment(b)))
 	})
 	return of
 }
@@ -403,7 +407,8 @@ func printable(s string) string {
 // are.
 func printableLine(l string) string {
 	l = strings.TrimSuffix(l, "\n")
-	if strings.Contains(l, "\t") && printable(strings.ReplaceAll(l, "\t", " ")) == strings.ReplaceAll(l, "\t", " ") {
+	if strings.Contains(l, "\t") &&
+		printable(strings.ReplaceAll(l, "\t", " ")) == strings.ReplaceAll(l, "\t", " ") {
 		return l
 	}
 	return printable(l)

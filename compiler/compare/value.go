@@ -89,7 +89,8 @@ func valueOf(n *yaml.Node, depth int) (value, error) {
 		}
 		return v, nil
 	case n.Kind == yaml.MappingNode && n.ShortTag() == "!!map":
-		v := value{kind: mapping, keys: make([]string, len(n.Content)/2), items: make([]value, len(n.Content)/2)}
+		v := value{kind: mapping, keys: make([]string, len(n.Content)/2),
+			items: make([]value, len(n.Content)/2)}
 		for i := range v.keys {
 			key := n.Content[2*i]
 			if _, err := scalarOf(key); err != nil {
@@ -173,7 +174,8 @@ func (v *value) string(path ...string) string {
 }
 
 func equal(a, b *value) bool {
-	if a.kind != b.kind || a.text != b.text || len(a.items) != len(b.items) || !slices.Equal(a.keys, b.keys) {
+	if a.kind != b.kind || a.text != b.text || len(a.items) != len(b.items) ||
+		!slices.Equal(a.keys, b.keys) {
 		return false
 	}
 	for i := range a.items {

@@ -14,7 +14,8 @@ import (
 // target. It uses the rules of configs: the values for all deployment targets are the lower layer,
 // and the target's own values are the higher one. The graph has neither contracts nor secrets: a
 // chart's values are written into files.
-func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, eval *expr.Evaluator) *Graph {
+func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget,
+	eval *expr.Evaluator) *Graph {
 	m := p.memo.merger(eval)
 	defer p.memo.release(m)
 	start := len(m.parts)
@@ -27,7 +28,8 @@ func (p *Plan) ApplicationValues(w *model.Workload, t *model.DeploymentTarget, e
 		{"deployment target " + t.FullName, w.TargetRef(t.Name), t.Chart},
 	} {
 		if of.Values.Kind != model.Absent {
-			m.parts = append(m.parts, rootNode(&root{FromValues, of.name, layer, of.ref.At("manifests.helm.values")}, of.Values))
+			m.parts = append(m.parts,
+				rootNode(&root{FromValues, of.name, layer, of.ref.At("manifests.helm.values")}, of.Values))
 		}
 		if of.Defaults.Kind != model.Absent {
 			m.parts = append(m.parts, rootNode(&root{FromDefault, of.name, layer,
@@ -90,7 +92,8 @@ func (m *merger) withoutSecrets(target model.Ref) {
 	for _, s := range secrets {
 		ref := target.At(model.JoinPath("manifests.helm.values", s.Path))
 		m.fail(diag.New(diag.UndeliverableSecret,
-			fmt.Sprintf("the chart's value %s refers to a secret, and would be written in plain text", s.Path)).
+			fmt.Sprintf("the chart's value %s refers to a secret, and would be written in plain text",
+				s.Path)).
 			On(ref.String()).At(ref, "").Hinting("refer to the secret in a config, and let the chart read " +
 			"the Secret platform-secrets"))
 	}
@@ -100,7 +103,8 @@ func (m *merger) withoutSecrets(target model.Ref) {
 // graph's, at the path that the deployment target names. Without a path it
 // returns the application's values. It never replaces a value of the application,
 // but returns a diagnostic.
-func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (model.Value, []diag.Diagnostic) {
+func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (model.Value,
+	[]diag.Diagnostic) {
 	at := a.Manifests.Helm.PlatformValues
 	if at == "" {
 		return g.Values, nil
@@ -121,7 +125,8 @@ func (g *Graph) WithPlatform(platform model.Value, a *schedule.Assignment) (mode
 			"platform's at %s", there, at)
 	}
 	target := a.Workload.TargetRef(a.Target.Name)
-	d := diag.New(diag.HelmValues, message).On(target.At(model.JoinPath("manifests.helm.values", there)).String()).
+	d := diag.New(diag.HelmValues,
+		message).On(target.At(model.JoinPath("manifests.helm.values", there)).String()).
 		Hinting("give platformValues a path that the chart's values leave free")
 	for _, leaf := range g.Leaves() {
 		if leaf.Path == there || strings.HasPrefix(leaf.Path, there+".") {

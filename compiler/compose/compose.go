@@ -118,7 +118,8 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 		elsewhere:   elsewhere,
 
 		configDigests: rawDigests(env.Configs, func(c *model.Config) model.Digest { return c.Digest }),
-		schemaDigests: rawDigests(env.ConfigSchemas, func(s *model.ConfigSchema) model.Digest { return s.Digest }),
+		schemaDigests: rawDigests(env.ConfigSchemas,
+			func(s *model.ConfigSchema) model.Digest { return s.Digest }),
 	}
 	p.vocabulary = sync.OnceValue(p.vocabularyOf)
 	// The clusters of each class matter only if configs use facts of single clusters.
@@ -132,7 +133,8 @@ func NewPlan(ctx context.Context, env *model.Environment, s *schedule.Schedule, 
 	for i := range env.ClusterTypes {
 		ct := &env.ClusterTypes[i]
 		p.specs[ct] = specs{
-			find(env.NamespaceServices, ct.NamespaceService, func(s *model.NamespaceService) string { return s.Name }),
+			find(env.NamespaceServices, ct.NamespaceService,
+				func(s *model.NamespaceService) string { return s.Name }),
 			find(env.Reconcilers, ct.Reconciler, func(r *model.Reconciler) string { return r.Name }),
 		}
 	}
@@ -289,7 +291,8 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
 }
 
 // PrepareOn is Prepare for a tuple on clusters.
-func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared, error) {
+func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared,
+	error) {
 	var calls []call
 	for _, c := range clusters {
 		calls = p.appendCalls(calls, &p.Tuples[tuple], c)
@@ -360,14 +363,18 @@ func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
 // Compose composes a tuple, by its number in Plan.Tuples, for which with must have been prepared.
 // For a tuple with Clusters it composes only the values that they have in common, without configs
 // that use facts of a cluster. These values may break contracts.
-func (c *Composer) Compose(tuple int32, with *Prepared) *Graph { return c.ComposeOn(tuple, nil, with) }
+func (c *Composer) Compose(tuple int32,
+	with *Prepared) *Graph {
+	return c.ComposeOn(tuple, nil, with)
+}
 
 // ComposeOn composes a tuple on one of its Clusters, for which with must have been prepared.
 func (c *Composer) ComposeOn(tuple int32, cluster *model.Cluster, with *Prepared) *Graph {
 	return c.plan.composeTuple(&c.plan.Tuples[tuple], cluster, with, c.eval)
 }
 
-func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared, eval *expr.Evaluator) *Graph {
+func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared,
+	eval *expr.Evaluator) *Graph {
 	m := p.memo.merger(eval)
 	defer p.memo.release(m)
 	m.lists = p.strategies(t, m)
@@ -427,7 +434,8 @@ func (p *Plan) strategies(t *Tuple, m *merger) map[string]listRule {
 			ref := listRef(s, path)
 			other, there := rules[path]
 			if there && other.ListStrategy != strategy {
-				m.fail(diag.New(diag.ListStrategies, "config schemas give "+path+" different list strategies").On(path).
+				m.fail(diag.New(diag.ListStrategies,
+					"config schemas give "+path+" different list strategies").On(path).
 					At(other.ref, other.String()).At(ref, strategy.String()).
 					Hinting("give the path one strategy"))
 				continue

@@ -107,7 +107,8 @@ func (m *checker) fill(filled map[string]fill, f fill) {
 		other.from = slices.Concat(other.from, f.from)
 		filled[f.path()] = other
 	default:
-		d := diag.New(diag.ConflictingContracts, "contracts give "+f.path()+" different defaults").On(f.path()).
+		d := diag.New(diag.ConflictingContracts,
+			"contracts give "+f.path()+" different defaults").On(f.path()).
 			Hinting("give the key a value in a config")
 		m.fail(origins(d, slices.Concat(originsOf(other.from, other.value), originsOf(f.from, f.value))))
 	}
@@ -143,7 +144,8 @@ func (m *checker) leafAt(path string) (Leaf, bool) { return leafAt(m.leaves(), p
 
 // leafAt returns the leaf at a path, or the list that contains the path.
 func leafAt(leaves []Leaf, path string) (Leaf, bool) {
-	i := slices.IndexFunc(leaves, func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
+	i := slices.IndexFunc(leaves,
+		func(l Leaf) bool { return l.Path == path || strings.HasPrefix(path, l.Path+"[") })
 	if i < 0 {
 		return Leaf{}, false
 	}
@@ -165,7 +167,8 @@ func (m *checker) breach(p expr.Problem) string {
 		return fmt.Sprintf("key %s is not allowed", p.Path)
 	}
 	if leaf, there := m.leafAt(p.Path); there && len(p.Allowed) > 0 {
-		return fmt.Sprintf("%s breaks a contract: %s is not allowed", p.Path, shown(leaf.Path, leaf.Value))
+		return fmt.Sprintf("%s breaks a contract: %s is not allowed", p.Path,
+			shown(leaf.Path, leaf.Value))
 	} else if there && plaintext(leaf.Path, leaf.Value) {
 		return p.Path + " breaks a contract"
 	}
@@ -225,7 +228,8 @@ func (m *checker) retype(p expr.Problem) string {
 	case leaf.Value.Kind() == model.String && (number.MatchString(text) &&
 		strings.Contains(wanted, "int") || wanted == "bool" && (text == "true" || text == "false")):
 		return "write it without quotes: " + text
-	case wanted == "string" && slices.Contains([]model.Kind{model.Int, model.Float, model.Bool}, leaf.Value.Kind()):
+	case wanted == "string" &&
+		slices.Contains([]model.Kind{model.Int, model.Float, model.Bool}, leaf.Value.Kind()):
 		return "write it as a string: " + string(model.AppendJSONString(nil, leaf.Value.String()))
 	}
 	return ""
@@ -241,7 +245,8 @@ func (m *checker) unlisted(p expr.Problem) string {
 		return ""
 	}
 	return fmt.Sprintf("list the clusters of cluster type %s, for which config %s has values, or "+
-		"give %s a value in another config that matches the assignment", m.clusterType, m.forClusters, p.Path)
+		"give %s a value in another config that matches the assignment", m.clusterType, m.forClusters,
+		p.Path)
 }
 
 // hint returns a hint for a problem with a contract of an assignment, of a test, or of a
@@ -385,7 +390,8 @@ func fieldContracts(parent string, fields []expr.Field) []*fieldContract {
 	for i, f := range fields {
 		out[i] = &fieldContract{Field: f, parent: parent}
 		if nested, ok := expr.Fields(f.Constraint); ok {
-			out[i].isStruct, out[i].nested = true, fieldContracts(model.JoinPath(parent, model.Label(f.Name)), nested)
+			out[i].isStruct, out[i].nested = true,
+				fieldContracts(model.JoinPath(parent, model.Label(f.Name)), nested)
 		}
 	}
 	return out

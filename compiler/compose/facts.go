@@ -67,7 +67,8 @@ func (a *selectedNames) clusterType(ct *model.ClusterType) []numberedFact {
 }
 
 // remembered returns the requested facts of an entity.
-func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E, facts map[string]string) []numberedFact {
+func remembered[E any](a *selectedNames, all map[*E][]numberedFact, of *E,
+	facts map[string]string) []numberedFact {
 	out, there := all[of]
 	if there {
 		return out

@@ -270,7 +270,8 @@ func (p *Plan) namespaces(ctx context.Context) error {
 			p.Namespaces[i] = pattern.Text()
 		default:
 			ref := model.Ref{Collection: "namespaceServices", Name: s.Name}
-			calls = append(calls, newCall(function.Call{Entity: ref, Field: "pattern", Facts: p.facts(i, s.PatternFacts, nil)}))
+			calls = append(calls,
+				newCall(function.Call{Entity: ref, Field: "pattern", Facts: p.facts(i, s.PatternFacts, nil)}))
 			of = append(of, i)
 		}
 	}
@@ -346,7 +347,8 @@ func (p *Plan) checkNamespaces() {
 		d := diag.New(diag.NamespaceCollision,
 			fmt.Sprintf("%d assignments of cluster type %s share the namespace %s", len(owners[k]), ct.Name,
 				p.Namespaces[k])).
-			At(ref, "").On(ref.String()).Hinting("let the pattern use what tells them apart: #assignment.deploymentTarget")
+			At(ref, "").On(ref.String()).Hinting(
+			"let the pattern use what tells them apart: #assignment.deploymentTarget")
 		for _, i := range owners[k] {
 			a := &p.assignments[i]
 			d = d.At(a.Workload.TargetRef(a.Target.Name), a.Target.FullName)

@@ -185,7 +185,8 @@ func (m *merger) split(parts []*node) []*node {
 func (m *merger) settle(path string, parts []*node) []*node {
 	under, overrides := only(parts, not(isOverride)), only(parts, isOverride)
 	mayBeStruct := func(p *node) bool { return isOpen(p) && strings.Contains(p.tree.Open.Text, "{") }
-	if len(overrides) == 0 || len(only(overrides, not(isStruct))) > 0 || len(only(under, mayBeStruct)) == 0 {
+	if len(overrides) == 0 || len(only(overrides, not(isStruct))) > 0 ||
+		len(only(under, mayBeStruct)) == 0 {
 		return parts
 	}
 	before := m.provenance.end()
@@ -195,7 +196,8 @@ func (m *merger) settle(path string, parts []*node) []*node {
 		return nil
 	}
 	open := only(under, mayBeStruct)[0]
-	settled := &node{site: open.site, name: open.name, prefix: open.prefix} // the same place, with data
+	// the same place, with data
+	settled := &node{site: open.site, name: open.name, prefix: open.prefix}
 	settled.tree = treeOf(v)
 	settled.grow()
 	return append([]*node{settled}, overrides...)
@@ -302,7 +304,8 @@ func (m *memo) tree(config *model.Config, side OriginKind, name string, t *model
 func (m *memo) merger(eval *expr.Evaluator) *merger {
 	out, _ := m.mergers.Get().(*merger)
 	if out == nil {
-		out = &merger{memo: m, combined: collection{index: map[string]int{}}, ofLayer: collection{index: map[string]int{}}}
+		out = &merger{memo: m, combined: collection{index: map[string]int{}},
+			ofLayer: collection{index: map[string]int{}}}
 	}
 	// Make the merger ready for another tuple.
 	out.graph, out.eval, out.lists = &Graph{}, eval, nil

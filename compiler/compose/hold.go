@@ -63,12 +63,14 @@ func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag
 			d = d.Hinting(hint(p, c.Ref))
 		}
 		for _, l := range leaves {
-			if there && !own && l.Path == leaf.Path || p.Path != "" && strings.HasPrefix(l.Path, p.Path+".") {
+			if there && !own && l.Path == leaf.Path || p.Path != "" &&
+				strings.HasPrefix(l.Path, p.Path+".") {
 				d = origins(d, l.From)
 			}
 		}
 		if own {
-			d = d.At(model.Ref{Collection: "clusters", Name: on.Name}.At("values").At(p.Path), "the cluster's own")
+			d = d.At(model.Ref{Collection: "clusters", Name: on.Name}.At("values").At(p.Path),
+				"the cluster's own")
 		}
 		out = append(out, d.At(c.Ref.At(p.Path), "("+describeContract(c.Ref)+")"))
 	}
@@ -77,7 +79,8 @@ func (h *Holder) ValuesOn(c *model.Contract, g *Graph, on *model.Cluster) []diag
 
 // Facts checks the facts of an assignment, or a number of assignments, against a constraint, as
 // Values does. written returns the place in the source of a path.
-func (h *Holder) Facts(c *model.Contract, facts model.Value, written func(path string) model.Ref) []diag.Diagnostic {
+func (h *Holder) Facts(c *model.Contract, facts model.Value,
+	written func(path string) model.Ref) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, p := range h.problems(c, facts) {
 		v, there := facts, p.Path == "" && facts.Kind() != model.Struct
@@ -150,7 +153,8 @@ func failure(c *model.Contract, p expr.Problem, v model.Value, there bool) diag.
 	if c.Ref.Path == "count" {
 		what = "the number of assignments that it matches"
 	}
-	return diag.New(diag.TestFailed, describeContract(c.Ref)+" fails: "+wrong(c, p, what, v, there)).On(p.Path)
+	return diag.New(diag.TestFailed,
+		describeContract(c.Ref)+" fails: "+wrong(c, p, what, v, there)).On(p.Path)
 }
 
 // wrong describes the problem of a value, and the requirement.
@@ -169,7 +173,8 @@ func wrong(c *model.Contract, p expr.Problem, what string, v model.Value, there 
 	case strings.Contains(p.Message, explicitError):
 		return fmt.Sprintf("%s is %s, and must be absent", what, shown(p.Path, v))
 	case len(p.Allowed) > 0:
-		return fmt.Sprintf("%s is %s, and must be %s", what, shown(p.Path, v), strings.Join(p.Allowed, " or "))
+		return fmt.Sprintf("%s is %s, and must be %s", what, shown(p.Path, v),
+			strings.Join(p.Allowed, " or "))
 	}
 	if says := wanted(c, p.Path); says != "" {
 		return fmt.Sprintf("%s is %s%s", what, shown(p.Path, v), says)

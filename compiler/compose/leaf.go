@@ -151,14 +151,17 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 		others = only(others, func(p *node) bool { return !m.yields(p, high[0].root.layer) })
 	}
 	if len(others) > 0 || len(high) > 1 && len(opens) > 0 { // a single default satisfies itself
-		if r := m.ask(expr.Call{Terms: append(distinct(others, func(p *node) model.Expr { return p.tree.Open.Constraint }),
-			terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
+		if r := m.ask(
+			expr.Call{Terms: append(
+				distinct(others, func(p *node) model.Expr { return p.tree.Open.Constraint }),
+				terms(high)...)}); len(r.Problems) > 0 || !r.Value.Same(v) {
 			if m.unanswered(path, r, opens) {
 				return v, false
 			}
 			against, hint := m.against(v, others)
 			d := diag.New(diag.NoValue,
-				fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path, shown(path, v))).On(path).
+				fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path,
+					shown(path, v))).On(path).
 				Hinting(strings.Replace(hint, "change the value", "give it a value, change the default", 1))
 			m.fail(sites(sites(d, high), against))
 			return v, false
@@ -287,7 +290,8 @@ func (m *merger) conflict(path, at string, parts []*node) {
 		d = diag.New(diag.ConflictingOverrides, "conflicting overrides for "+where).
 			Hinting("remove one of the overrides, or give its config a higher layer")
 	case isStruct(a) != isStruct(b) && !takesAway(a) && !takesAway(b):
-		d = diag.New(diag.ConflictingValues, "conflicting values for "+where+": a struct and a single value").
+		d = diag.New(diag.ConflictingValues,
+			"conflicting values for "+where+": a struct and a single value").
 			Hinting("a key is a struct in all configs or in none: rename one of the two")
 	case lower.layer == higher.layer:
 		d = diag.New(diag.ConflictingValues, "conflicting values for "+where).
@@ -349,7 +353,8 @@ func sameNumbers(a, b *node) bool {
 
 // overridden warns of an override in use, and names the overruled parts.
 func (m *merger) overridden(path string, overrides, overruled []*node) {
-	d := diag.New(diag.Override, fmt.Sprintf("%s is overridden by config %s", path, overrides[0].root.name)).On(path).
+	d := diag.New(diag.Override,
+		fmt.Sprintf("%s is overridden by config %s", path, overrides[0].root.name)).On(path).
 		Hinting("overrides are for emergencies: remove it once the configs are right")
 	m.graph.ds = append(m.graph.ds, sites(sites(d, overrides), overruled))
 }

@@ -192,8 +192,9 @@ func (m *combination) key(e model.Value) ([]byte, bool) {
 	case m.rule.MergeBy != "":
 		key, there := e.Lookup(m.rule.MergeBy)
 		if e.Kind() != model.Struct || !there {
-			d := diag.New(diag.ListStrategy, fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s",
-				m.path, m.rule.MergeBy, e)).On(m.path).
+			d := diag.New(diag.ListStrategy,
+				fmt.Sprintf("an element of %s has no field %s, by which its lists compose: %s",
+					m.path, m.rule.MergeBy, e)).On(m.path).
 				Hinting("give every element the field")
 			m.fail(sites(d, m.from).At(m.rule.ref, m.rule.String()))
 			return nil, false
@@ -227,7 +228,8 @@ func (m *combination) differ(e model.Value, at string, side int) {
 		code, what = diag.ConflictingDefaults, "conflicting defaults for "
 	}
 	if m.rule.Unique {
-		d := diag.New(code, fmt.Sprintf("%s%s: an element has one number in two texts: %s", what, m.path, e)).On(m.path)
+		d := diag.New(code,
+			fmt.Sprintf("%s%s: an element has one number in two texts: %s", what, m.path, e)).On(m.path)
 		m.fail(sites(d.Hinting("applications get a number as it is written: write it in one way"), from))
 		return
 	}
@@ -237,7 +239,8 @@ func (m *combination) differ(e model.Value, at string, side int) {
 		in += "." + at
 	}
 	m.fail(sites(diag.New(code, what+in).On(m.path).
-		Hinting("elements that are the same by "+m.rule.MergeBy+" unify: give the field one value"), from))
+		Hinting("elements that are the same by "+m.rule.MergeBy+" unify: give the field one value"),
+		from))
 }
 
 // numberText determines the text of a number if two values write it differently.
@@ -304,7 +307,8 @@ func unify(a, b model.Value, as numberText) (v model.Value, conflict string, ok 
 
 // united unifies the values of nodes, which are in the order of their layers. Numbers in one layer
 // must have one text. If layers differ, a number has the text of the highest layer.
-func united(from []*node, valueOf func(*node) model.Value) (v model.Value, conflict string, ok bool) {
+func united(from []*node, valueOf func(*node) model.Value) (v model.Value, conflict string,
+	ok bool) {
 	for start := 0; start < len(from); {
 		u, end := valueOf(from[start]), start+1
 		for ; end < len(from) && from[end].root.layer == from[start].root.layer; end++ {

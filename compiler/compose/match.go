@@ -29,7 +29,8 @@ func (p *Plan) match(satisfies selector.Satisfier) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return p.env.Configs[a].Layer - p.env.Configs[b].Layer })
+	slices.SortStableFunc(order,
+		func(a, b int) int { return p.env.Configs[a].Layer - p.env.Configs[b].Layer })
 	for _, n := range order {
 		config := &p.env.Configs[n]
 		ref := model.Ref{Collection: "configs", Name: config.Name}
@@ -167,7 +168,8 @@ func (p *Plan) hits(index *selector.Index, s model.Selector, unknown bool, clust
 }
 
 // unmatched reports a config or config schema that matches no assignment.
-func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *model.Selector, allowed bool) {
+func (p *Plan) unmatched(index *selector.Index, ref model.Ref, match, clusters *model.Selector,
+	allowed bool) {
 	what, of := ref.At("match"), kindOf(ref)+" "+ref.Name
 	d := diag.New(diag.SelectsNothing, of+" matches no assignment")
 	byCluster := clusters != nil && len(index.Selected(*match)) > 0

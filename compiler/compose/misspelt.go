@@ -31,7 +31,8 @@ func (m *checker) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract)
 		parent, name := cutPath(p.Path)
 		for i, names := range m.memo.contract(c).paths {
 			of, key := cutPath(c.Fields[i].Path)
-			if _, there := at(m.graph.Values, names); of == parent && !there && spelling.Misspelt(name, key) {
+			if _, there := at(m.graph.Values, names); of == parent && !there &&
+				spelling.Misspelt(name, key) {
 				return m.meant(d, p.Path, c.Fields[i].Path).Hinting("did you mean " + key + "?")
 			}
 		}
@@ -53,7 +54,8 @@ func (m *checker) lookalikes(c *model.Contract) {
 		}
 		path := c.Fields[i].Path
 		like := lookalike(path, m.given, m.contracts)
-		if like == "" || both && (like == path+"s" || path == like+"s" || like == path+"S" || path == like+"S") ||
+		if like == "" || both &&
+			(like == path+"s" || path == like+"s" || like == path+"S" || path == like+"S") ||
 			slices.ContainsFunc(m.graph.ds, func(d diag.Diagnostic) bool { return d.Path == like }) {
 			continue
 		}

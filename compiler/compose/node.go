@@ -161,7 +161,8 @@ func (n *node) grow() {
 		if strings.Contains(string(n.tree.Open.Text), "{") {
 			n.marks |= variableText // it may contain one
 		}
-		n.open = &openLeaf{hasDefault: hasOwnDefault(n.tree), term: model.Expr("(" + n.tree.Open.Text + ")")}
+		n.open = &openLeaf{hasDefault: hasOwnDefault(n.tree),
+			term: model.Expr("(" + n.tree.Open.Text + ")")}
 	}
 }
 
@@ -292,5 +293,6 @@ func withElements(v model.Value, path []string, leaf model.Value) model.Value {
 		}
 		fields = append(fields, f)
 	}
-	return model.StructOf(append(fields, model.Field{Name: path[0], Value: withElements(inner, path[1:], leaf)})...)
+	return model.StructOf(
+		append(fields, model.Field{Name: path[0], Value: withElements(inner, path[1:], leaf)})...)
 }

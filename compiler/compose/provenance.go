@@ -74,7 +74,8 @@ func (h head) append(b []byte) []byte {
 	if h.whole {
 		bits |= wholeEntry
 	}
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.from<<entryBits|bits)), uint64(h.replaced))
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(h.from<<entryBits|bits)),
+		uint64(h.replaced))
 }
 
 // readHead reads the output of append, and returns its length.
@@ -161,7 +162,8 @@ func (p *provenance) end() place { return place{p.count, len(p.heads), len(p.sit
 
 // truncate removes the entries after a position.
 func (p *provenance) truncate(to place) {
-	p.count, p.heads, p.values, p.sites = to.count, p.heads[:to.heads], p.values[:to.count], p.sites[:to.sites]
+	p.count, p.heads, p.values, p.sites = to.count, p.heads[:to.heads], p.values[:to.count],
+		p.sites[:to.sites]
 }
 
 // reset empties a provenance, and keeps its memory.

@@ -25,7 +25,8 @@ func splitSecrets(values model.Value) (plain model.Value, secrets []Secret) {
 // refersToSecret reports whether structs contain a secret reference.
 func refersToSecret(v model.Value) bool {
 	if v.Kind() == model.Struct {
-		return slices.ContainsFunc(v.Fields(), func(f model.Field) bool { return refersToSecret(f.Value) })
+		return slices.ContainsFunc(v.Fields(),
+			func(f model.Field) bool { return refersToSecret(f.Value) })
 	}
 	return v.Kind() == model.Secret
 }
@@ -61,12 +62,13 @@ func (m *merger) plaintexts(layers []layer) {
 		if !plaintext(leaf.Path, leaf.Value) {
 			continue
 		}
-		if slices.ContainsFunc(layers, func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
+		if slices.ContainsFunc(layers,
+			func(l layer) bool { return slices.Contains(l.config.Plain, leaf.Path) }) {
 			continue
 		}
 		d := diag.New(diag.Plaintext, leaf.Path+looksPlain).On(leaf.Path).
-			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; if it is no secret, " +
-				"list the path under plain")
+			Hinting("refer to a secret store: schema.#Secret & {store: …, key: …}; " +
+				"if it is no secret, list the path under plain")
 		for _, o := range leaf.From {
 			d = d.At(o.Ref, "("+describe(o)+")") // without the value, which may be a secret
 		}
@@ -79,7 +81,8 @@ const looksPlain = " looks like a secret in plain text"
 // plaintext reports whether a value is a string that looks like a secret.
 func plaintext(path string, v model.Value) bool {
 	names := model.Elements(path)
-	return v.Kind() == model.String && len(names) > 0 && credential.Secret(names[len(names)-1], v.Text())
+	return v.Kind() == model.String && len(names) > 0 &&
+		credential.Secret(names[len(names)-1], v.Text())
 }
 
 // Shown returns a value at a path for display, with a mask if it looks like a secret.
@@ -150,7 +153,8 @@ func (m *merger) marked(with trait) iter.Seq[Leaf] {
 func (m *merger) undeliverable() {
 	for leaf := range m.marked(secretList) {
 		if leaf.Value.Kind() == model.List && holdsSecret(leaf.Value) {
-			d := diag.New(diag.UndeliverableSecret, leaf.Path+" is a list with a secret reference in it").On(leaf.Path).
+			d := diag.New(diag.UndeliverableSecret,
+				leaf.Path+" is a list with a secret reference in it").On(leaf.Path).
 				Hinting("give the secret a key of its own")
 			for _, o := range leaf.From {
 				d = d.At(o.Ref, "("+describe(o)+")")
@@ -181,7 +185,8 @@ var conversion = lazyregexp.New(`%[-.0-9]*[a-z]`)
 // ofPatterns are words in names of values that another program fills in: log patterns, formats,
 // templates, queries and commands.
 var ofPatterns = []string{
-	"pattern", "layout", "format", "template", "tmpl", "query", "expr", "expression", "regex", "regexp", "rewrite",
+	"pattern", "layout", "format", "template", "tmpl", "query", "expr", "expression", "regex",
+	"regexp", "rewrite",
 	"script", "command", "cmd", "args", "entrypoint", "hook",
 }
 

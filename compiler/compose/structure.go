@@ -117,7 +117,8 @@ func (m *merger) field(parts, replaced []*node) (model.Value, bool) {
 		}
 	}
 	switch {
-	case len(parts) == 1 && len(replaced) == 0 && structs+finals == 1 && parts[0].whole && !m.ruled(path):
+	case len(parts) == 1 && len(replaced) == 0 && structs+finals == 1 && parts[0].whole &&
+		!m.ruled(path):
 		m.provenance.addWhole(parts[0])
 		return parts[0].value, true
 	case structs == len(parts):
@@ -218,7 +219,8 @@ func (m *merger) fitsRest(path string, v model.Value, parts []*node) bool {
 		for _, problem := range r.Problems {
 			at := model.JoinPath(path, problem.Path)
 			d := diag.New(diag.ConflictingValues,
-				fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name, problem.Message)).On(at).
+				fmt.Sprintf("%s does not fit what config %s says of it: %s", at, p.root.name,
+					problem.Message)).On(at).
 				Hinting(loosen(problem))
 			for _, leaf := range m.leaves() {
 				if leaf.Path == at {

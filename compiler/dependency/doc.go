@@ -21,8 +21,8 @@
 // the [Fetcher], which package fetch implements, uses the network. A source that fails
 // leaves the others, and its own pin, unchanged.
 //
-// The hello-world example renders nothing, so it has no lock. In examples/everywhere, two deployment
-// targets use the same source:
+// The hello-world example renders nothing, so it has no lock. In examples/everywhere, two
+// deployment targets use the same source:
 //
 //	Source{Kind: Chart, URL: "https://charts.example.com", Chart: "weather", Version: "2.1.0"}
 //

@@ -60,7 +60,8 @@ func (r *reader) entry(v value) (Entry, bool) {
 const longest = 4096
 
 func isPrintable(s string) bool {
-	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || !strconv.IsPrint(c) })
+	return len(s) <= longest &&
+		!strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || !strconv.IsPrint(c) })
 }
 
 // asks are the fields of each kind of source that select the content.
@@ -81,12 +82,14 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 	}
 	allowed, known := asks[e.Kind]
 	if !known {
-		r.report(at("kind"), fmt.Sprintf("kind is %q, and not git, chart, oci or module", e.Kind), hintRelock)
+		r.report(at("kind"), fmt.Sprintf("kind is %q, and not git, chart, oci or module", e.Kind),
+			hintRelock)
 		return
 	}
 	for _, f := range e.revisionFields() {
 		if !slices.Contains(allowed, f.name) {
-			r.report(at(f.name), fmt.Sprintf("a source of the kind %s has no %s", e.Kind, f.name), hintRelock)
+			r.report(at(f.name), fmt.Sprintf("a source of the kind %s has no %s", e.Kind, f.name),
+				hintRelock)
 		}
 	}
 	switch isOCI := strings.HasPrefix(e.URL, "oci://"); {
@@ -95,7 +98,8 @@ func (r *reader) check(v value, fields map[string]value, e Entry) {
 	case e.Kind == OCI && !isOCI:
 		r.report(at("url"), "the url of an OCI artifact does not begin with oci://", hintRelock)
 	case e.Kind == Chart && (e.Chart != "") == isOCI, e.Kind != Chart && e.Chart != "":
-		r.report(at("chart"), "chart is the name of a chart of a chart repository, and of nothing else", hintRelock)
+		r.report(at("chart"), "chart is the name of a chart of a chart repository, and of nothing else",
+			hintRelock)
 	case len(e.revisionFields()) != 1:
 		r.report(v.offset, fmt.Sprintf("a source of the kind %s has not exactly one of: %s", e.Kind,
 			strings.Join(allowed, ", ")), hintRelock)

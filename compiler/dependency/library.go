@@ -109,12 +109,14 @@ func why(e Entry, err error) []diag.Diagnostic {
 			Hinting("run `kalypso lock`, which fetches exactly what is pinned; for a machine without a " +
 				"network, run `kalypso vendor` on one that has it")
 	case errors.As(err, &damaged):
-		d = diag.New(diag.DamagedContent, fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, FileName, err)).
+		d = diag.New(diag.DamagedContent,
+			fmt.Sprintf("the content of %s is not what %s pins: %v", e.Source, FileName, err)).
 			Hinting(damaged.Hint())
 	case errors.As(err, &size):
 		d = diag.New(diag.DamagedContent, err.Error()).Hinting(size.Hint())
 	default:
-		d = diag.New(diag.MissingContent, fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
+		d = diag.New(diag.MissingContent,
+			fmt.Sprintf("the content of %s cannot be read: %v", e.Source, err)).
 			Hinting("correct the permissions of the store, or run `kalypso lock`")
 	}
 	return []diag.Diagnostic{d}

@@ -43,12 +43,14 @@ type SizeError struct {
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s: the content has %d bytes, and %s says %d", e.Entry.Source, e.Actual, FileName, e.Entry.Size)
+	return fmt.Sprintf("%s: the content has %d bytes, and %s says %d", e.Entry.Source, e.Actual,
+		FileName, e.Entry.Size)
 }
 
 // Hint returns the remedy.
 func (e *SizeError) Hint() string {
-	return "somebody has changed " + FileName + ": restore it from git, or run `kalypso lock --update-all`"
+	return "somebody has changed " + FileName +
+		": restore it from git, or run `kalypso lock --update-all`"
 }
 
 // Fits returns a *SizeError if content with the entry's digest does not have its size. Then
@@ -80,7 +82,8 @@ func NewLock(entries []Entry) *Lock {
 
 // Find returns the pin of a source, and reports whether the source has one.
 func (l *Lock) Find(s Source) (Entry, bool) {
-	i, found := slices.BinarySearchFunc(l.Sources, s, func(e Entry, s Source) int { return e.compare(s) })
+	i, found := slices.BinarySearchFunc(l.Sources, s,
+		func(e Entry, s Source) int { return e.compare(s) })
 	if !found {
 		return Entry{}, false
 	}

@@ -54,7 +54,8 @@ func ReadLock(root string) (*Lock, []diag.Diagnostic, error) {
 // UnreadableLock returns the diagnostics that are about the file. Callers that find any must
 // not write it: its pins would be lost.
 func UnreadableLock(ds []diag.Diagnostic) []diag.Diagnostic {
-	return slices.DeleteFunc(slices.Clone(ds), func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
+	return slices.DeleteFunc(slices.Clone(ds),
+		func(d diag.Diagnostic) bool { return d.Code != diag.BadLock })
 }
 
 // parse reads the file's content.
@@ -163,7 +164,8 @@ func (r *reader) version(root value, fields map[string]value) bool {
 	case known:
 		r.report(max(at, k.offset), fmt.Sprintf("kalypso.lock is not of the kind %q", kind), hintRelock)
 	case strings.HasPrefix(version.text, "kalypso.io/"):
-		r.report(at, fmt.Sprintf("kalypso.lock has the apiVersion %q, and this kalypso reads %q", version.text, apiVersion),
+		r.report(at, fmt.Sprintf("kalypso.lock has the apiVersion %q, and this kalypso reads %q",
+			version.text, apiVersion),
 			"a newer kalypso wrote it: use that one; or "+hintRelock)
 	default:
 		r.report(at, fmt.Sprintf("kalypso.lock does not have the apiVersion %q", apiVersion), hintRelock)
@@ -187,7 +189,8 @@ func (r *reader) sources(list value) {
 			continue
 		}
 		if first[e.Source] {
-			r.report(v.offset, "kalypso.lock has "+e.String()+" twice", "remove one of the two and run `kalypso lock`")
+			r.report(v.offset, "kalypso.lock has "+e.String()+" twice",
+				"remove one of the two and run `kalypso lock`")
 			continue
 		}
 		first[e.Source] = true

@@ -62,7 +62,8 @@ func SourceOf(m model.Manifests) (Source, bool) {
 }
 
 func gitSource(g *model.Git) Source {
-	return Source{Kind: Git, URL: g.Repo, Branch: g.Branch, Tag: g.Tag, Semver: g.Semver, Commit: g.Commit}
+	return Source{Kind: Git, URL: g.Repo, Branch: g.Branch, Tag: g.Tag, Semver: g.Semver,
+		Commit: g.Commit}
 }
 
 func ociSource(o *model.OCI) Source {
@@ -120,6 +121,7 @@ func (s Source) compare(t Source) int {
 	return cmp.Or(
 		cmp.Compare(s.Kind, t.Kind), cmp.Compare(s.URL, t.URL), cmp.Compare(s.Chart, t.Chart),
 		cmp.Compare(s.Branch, t.Branch), cmp.Compare(s.Tag, t.Tag), cmp.Compare(s.Semver, t.Semver),
-		cmp.Compare(s.Commit, t.Commit), cmp.Compare(s.Version, t.Version), cmp.Compare(s.Digest, t.Digest),
+		cmp.Compare(s.Commit, t.Commit), cmp.Compare(s.Version, t.Version),
+		cmp.Compare(s.Digest, t.Digest),
 	)
 }

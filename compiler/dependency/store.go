@@ -92,7 +92,8 @@ func MachineDir() (string, error) {
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no folder for the content of sources; %s names one: %w", EnvDir, err)
+		return "", fmt.Errorf("there is no folder for the content of sources; %s names one: %w", EnvDir,
+			err)
 	}
 	return filepath.Join(dir, "kalypso-store"), nil
 }
@@ -146,7 +147,8 @@ func (s *Store) has(d Digest) bool {
 func read(d Digest, name string) ([]byte, error) {
 	// Opening a pipe would block until there is a writer.
 	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() <= MaxSize {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() &&
+		info.Size() <= MaxSize {
 		f, err := regular.Open(name)
 		if err != nil {
 			return nil, err

@@ -131,7 +131,8 @@ func (r *UpdateRequest) assemble(all *[]Result) *Lock {
 			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(*all, func(a, b Result) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	slices.SortFunc(*all,
+		func(a, b Result) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return NewLock(entries)
 }
 
@@ -217,8 +218,10 @@ func merge(uses []Use) []Use {
 		slices.Sort(who)
 		slices.Sort(also[s])
 		slices.SortFunc(at[s], model.Position.Compare)
-		out = append(out, Use{s, slices.Compact(who), slices.Compact(also[s]), slices.Compact(at[s]), reach[s]})
+		out = append(out,
+			Use{s, slices.Compact(who), slices.Compact(also[s]), slices.Compact(at[s]), reach[s]})
 	}
-	slices.SortFunc(out, func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	slices.SortFunc(out,
+		func(a, b Use) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return out
 }

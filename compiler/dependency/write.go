@@ -17,12 +17,14 @@ import (
 // read-only folder are errors.
 func (s *Store) Put(data []byte) (Digest, error) {
 	if s.machine == "" {
-		return "", fmt.Errorf("this machine has no folder for the content of sources; %s names one", EnvDir)
+		return "", fmt.Errorf("this machine has no folder for the content of sources; %s names one",
+			EnvDir)
 	}
 	d := DigestOf(data)
 	_, err := put(d, data, s.machine)
 	if err != nil {
-		return "", fmt.Errorf("the content of a source cannot be kept in %s (%s names another folder): %w",
+		return "", fmt.Errorf(
+			"the content of a source cannot be kept in %s (%s names another folder): %w",
 			s.machine, EnvDir, err)
 	}
 	return d, nil
@@ -31,7 +33,8 @@ func (s *Store) Put(data []byte) (Digest, error) {
 // put stores content in a folder, and reports whether the content was missing there.
 func put(d Digest, data []byte, dir string) (added bool, err error) {
 	if len(data) > MaxSize {
-		return false, fmt.Errorf("%d bytes are more than the %d that content may have", len(data), int64(MaxSize))
+		return false, fmt.Errorf("%d bytes are more than the %d that content may have", len(data),
+			int64(MaxSize))
 	}
 	name := d.path(dir)
 	if _, err := read(d, name); err == nil {

@@ -34,121 +34,126 @@ const (
 	BadWindow             Code = "K1209" // a window cannot be used
 	StopsNothing          Code = "K1210" // a gate can stop nothing
 	NeverMoves            Code = "K1211" // no commit can ever reach an environment
-	OwnBranch             Code = "K1212" // a tree would be kept in the branch from which it is promoted
-	UnknownReference      Code = "K1301" // a reference to something that does not exist
-	DuplicateTarget       Code = "K1302" // two deployment targets have one full name
-	ImpliedLabel          Code = "K1303" // a label is named like an implied key
-	DataSchema            Code = "K1304" // an embedded JSON Schema was read as data
-	Registration          Code = "K1305" // a registration adds something forbidden, or nothing
-	ClusterValues         Code = "K1306" // values of single clusters cannot be delivered
-	URLCredentials        Code = "K1307" // a URL has credentials
-	ConfigSchema          Code = "K1308" // a config schema of a registered Workload cannot be used
-	Misplaced             Code = "K1309" // a tree would be written where its own objects do not point
-	LostCluster           Code = "K1310" // errors hide a cluster that is recorded
-	BadInventory          Code = "K1311" // an inventory cannot be read
-	BadRow                Code = "K1312" // a row of an inventory cannot be used
-	DuplicateCluster      Code = "K1313" // a cluster is there twice
-	ClusterWithoutType    Code = "K1314" // a cluster has no cluster type, or several
-	SplitClusterType      Code = "K1315" // the clusters of a cluster type have several classes
-	NoEntries             Code = "K1316" // clusters cannot have entries of their own
-	BadSelector           Code = "K1401" // a selector cannot be used
-	BadContract           Code = "K1402" // a contract is malformed
-	ExceptNothing         Code = "K1403" // except selects nothing or everything
-	BadPath               Code = "K1404" // a path cannot be read
-	SelectsNoMore         Code = "K1405" // a selector no longer selects anything
-	NoContent             Code = "K1901" // an environment without content
-	SelectsNothing        Code = "K1902" // a selector selects nothing
-	Unassigned            Code = "K1903" // a deployment target without any assignment
-	EmptyClusterType      Code = "K1904" // a cluster type without assignments
-	LikelyMisspelt        Code = "K1905" // a label or a key is one edit away from another one
-	ManyEntities          Code = "K1906" // a collection is too large for CUE
-	PassedOver            Code = "K1907" // a file is passed over
-	OwnPolicy             Code = "K1908" // a policy of promotion in an environment's own files
-	SeveralFiles          Code = "K1909" // several files have parts of one selector
-	UnpinnedSchema        Code = "K1910" // the module does not pin the schema
-	NotCUE                Code = "K1911" // a YAML file beside the platform's files
-	NoTargets             Code = "K1912" // a workload without deployment targets
-	Unportable            Code = "K1913" // a name that not every file system can hold
-	LeftCluster           Code = "K1914" // the entry of a cluster that is no longer listed stays
-	NoEnvironments        Code = "K1915" // there are no environments
-	NoClusters            Code = "K1916" // a config is for single clusters, and no clusters are listed
-	WaitingClusters       Code = "K1917" // entries of clusters stay unchanged because of errors
-	OtherClusterType      Code = "K1918" // a cluster moves to another cluster type
-	NumberOfPairs         Code = "K1919" // a bound is a number, and counts each cluster
-	TreeMoved             Code = "K1920" // an environment's tree is kept elsewhere than before
-	OwnChangesSoak        Code = "K1921" // changes of own files soak in rings
-	PinConflict           Code = "K2101" // two policies pin one assignment differently
-	PinMismatch           Code = "K2102" // a pin does not fit the manifests
-	DependsOn             Code = "K2103" // a dependency cannot be met
-	NamespaceCollision    Code = "K2104" // two assignments of one cluster type share a namespace
-	BadNamespace          Code = "K2105" // a namespace's name is not a DNS label
-	ConflictingValues     Code = "K2003" // conflicting values
-	ConflictingDefaults   Code = "K2004" // conflicting defaults
-	FinalValue            Code = "K2005" // a final value is contradicted
-	NoValue               Code = "K2006" // a value is not concrete
-	ConflictingOverrides  Code = "K2007" // conflicting overrides
-	BrokenConfig          Code = "K2008" // a config that the assignment needs has errors
-	Unsatisfied           Code = "K2009" // the values break a contract
-	ConflictingContracts  Code = "K2010" // contracts give a key different defaults
-	ListStrategies        Code = "K2011" // config schemas give a path different strategies
-	ListStrategy          Code = "K2012" // a list strategy does not fit the values
-	Function              Code = "K2013" // a function of #assignment fails
-	NumberRange           Code = "K2014" // a number is too large or too small
-	TestFailed            Code = "K2015" // a test fails
-	Override              Code = "K2901" // an override is in use
-	Plaintext             Code = "K2902" // a value looks like a secret in plain text
-	Advice                Code = "K2903" // the values break a contract that only advises
-	Unfilled              Code = "K2904" // a value has a variable that nothing fills in
-	UnsupportedManifests  Code = "K3001" // the reconciler cannot deliver these manifests
-	UndeliverableSecret   Code = "K3002" // a secret cannot be delivered
-	NeedsGitOps           Code = "K3003" // the environment's gitops is not given
-	NameCollision         Code = "K3004" // an object is created twice
-	NotAnObject           Code = "K3005" // a manifest of the namespace service is not a Kubernetes object
-	HelmValues            Code = "K3006" // application and platform values collide
-	BadConfigKey          Code = "K3007" // a key cannot be part of the platform config
-	BadSpec               Code = "K3008" // the reconciler's or namespace service's fields do not fit together
-	TooLarge              Code = "K3009" // an object is too large for Kubernetes
-	ReconcilerChange      Code = "K3010" // a reconciler changes while a folder is kept
-	NotLocked             Code = "K3011" // a source is not in kalypso.lock
-	MissingContent        Code = "K3012" // the store lacks content that kalypso.lock names
-	DamagedContent        Code = "K3013" // the store has something other than kalypso.lock names
-	BadSource             Code = "K3014" // the content of a source cannot be read, or is not to be trusted
-	Render                Code = "K3015" // a chart or an overlay cannot be rendered
-	Unstable              Code = "K3016" // two renders of one chart differ
-	Unbounded             Code = "K3017" // a source takes too long, or its output is too large
-	KubernetesVersion     Code = "K3018" // a chart needs the version of Kubernetes, which is unknown
-	NotRendered           Code = "K3019" // something rendered is not a Kubernetes object
-	Template              Code = "K3020" // a template fails, or its output is not allowed
-	BadFile               Code = "K3021" // a file cannot be written
-	BadLock               Code = "K3022" // kalypso.lock cannot be read
-	NoBootstrap           Code = "K3023" // nothing lets a cluster pull its folder
-	NoSecret              Code = "K3025" // a source gets no secret, and may need one
-	ForeignSecret         Code = "K3026" // a registration names a secret that its host does not get
-	Bounds                Code = "K3027" // an assignment goes beyond its workspace
-	NoPolicies            Code = "K3028" // the account with which a reconciler applies objects is unknown
-	Encrypted             Code = "K3029" // something encrypted is not decrypted by anything
-	RemovesNamespace      Code = "K3901" // a namespace is removed or renamed
-	NotWaitedFor          Code = "K3902" // a dependency is applied, and not waited for
-	NoEffect              Code = "K3903" // a field has no effect here
-	IndexGoes             Code = "K3904" // assignments.yaml is removed
-	EnvironmentGone       Code = "K3905" // the output of a removed environment stays
-	Hook                  Code = "K3906" // a hook of a chart is applied as an ordinary object, or not at all
-	Unpinned              Code = "K3907" // something is not pinned where it should be
-	NoRestart             Code = "K3909" // restartOnConfigChange has no effect
-	RetainsObjects        Code = "K3911" // objects stay on the clusters when their assignment is removed
-	EncryptedObject       Code = "K3912" // an encrypted object is written as it is
-	ForeignFile           Code = "K4001" // a file that kalypso did not write blocks the output
-	ForeignRecord         Code = "K4002" // the folder belongs to another platform
-	KeptMissing           Code = "K4004" // a kept folder does not exist
-	TooManyRemovals       Code = "K4005" // a build would remove too many assignments or clusters
-	BadRecord             Code = "K4003" // the folder's record cannot be read
+	// a tree would be kept in the branch from which it is promoted
+	OwnBranch            Code = "K1212"
+	UnknownReference     Code = "K1301" // a reference to something that does not exist
+	DuplicateTarget      Code = "K1302" // two deployment targets have one full name
+	ImpliedLabel         Code = "K1303" // a label is named like an implied key
+	DataSchema           Code = "K1304" // an embedded JSON Schema was read as data
+	Registration         Code = "K1305" // a registration adds something forbidden, or nothing
+	ClusterValues        Code = "K1306" // values of single clusters cannot be delivered
+	URLCredentials       Code = "K1307" // a URL has credentials
+	ConfigSchema         Code = "K1308" // a config schema of a registered Workload cannot be used
+	Misplaced            Code = "K1309" // a tree would be written where its own objects do not point
+	LostCluster          Code = "K1310" // errors hide a cluster that is recorded
+	BadInventory         Code = "K1311" // an inventory cannot be read
+	BadRow               Code = "K1312" // a row of an inventory cannot be used
+	DuplicateCluster     Code = "K1313" // a cluster is there twice
+	ClusterWithoutType   Code = "K1314" // a cluster has no cluster type, or several
+	SplitClusterType     Code = "K1315" // the clusters of a cluster type have several classes
+	NoEntries            Code = "K1316" // clusters cannot have entries of their own
+	BadSelector          Code = "K1401" // a selector cannot be used
+	BadContract          Code = "K1402" // a contract is malformed
+	ExceptNothing        Code = "K1403" // except selects nothing or everything
+	BadPath              Code = "K1404" // a path cannot be read
+	SelectsNoMore        Code = "K1405" // a selector no longer selects anything
+	NoContent            Code = "K1901" // an environment without content
+	SelectsNothing       Code = "K1902" // a selector selects nothing
+	Unassigned           Code = "K1903" // a deployment target without any assignment
+	EmptyClusterType     Code = "K1904" // a cluster type without assignments
+	LikelyMisspelt       Code = "K1905" // a label or a key is one edit away from another one
+	ManyEntities         Code = "K1906" // a collection is too large for CUE
+	PassedOver           Code = "K1907" // a file is passed over
+	OwnPolicy            Code = "K1908" // a policy of promotion in an environment's own files
+	SeveralFiles         Code = "K1909" // several files have parts of one selector
+	UnpinnedSchema       Code = "K1910" // the module does not pin the schema
+	NotCUE               Code = "K1911" // a YAML file beside the platform's files
+	NoTargets            Code = "K1912" // a workload without deployment targets
+	Unportable           Code = "K1913" // a name that not every file system can hold
+	LeftCluster          Code = "K1914" // the entry of a cluster that is no longer listed stays
+	NoEnvironments       Code = "K1915" // there are no environments
+	NoClusters           Code = "K1916" // a config is for single clusters, and no clusters are listed
+	WaitingClusters      Code = "K1917" // entries of clusters stay unchanged because of errors
+	OtherClusterType     Code = "K1918" // a cluster moves to another cluster type
+	NumberOfPairs        Code = "K1919" // a bound is a number, and counts each cluster
+	TreeMoved            Code = "K1920" // an environment's tree is kept elsewhere than before
+	OwnChangesSoak       Code = "K1921" // changes of own files soak in rings
+	PinConflict          Code = "K2101" // two policies pin one assignment differently
+	PinMismatch          Code = "K2102" // a pin does not fit the manifests
+	DependsOn            Code = "K2103" // a dependency cannot be met
+	NamespaceCollision   Code = "K2104" // two assignments of one cluster type share a namespace
+	BadNamespace         Code = "K2105" // a namespace's name is not a DNS label
+	ConflictingValues    Code = "K2003" // conflicting values
+	ConflictingDefaults  Code = "K2004" // conflicting defaults
+	FinalValue           Code = "K2005" // a final value is contradicted
+	NoValue              Code = "K2006" // a value is not concrete
+	ConflictingOverrides Code = "K2007" // conflicting overrides
+	BrokenConfig         Code = "K2008" // a config that the assignment needs has errors
+	Unsatisfied          Code = "K2009" // the values break a contract
+	ConflictingContracts Code = "K2010" // contracts give a key different defaults
+	ListStrategies       Code = "K2011" // config schemas give a path different strategies
+	ListStrategy         Code = "K2012" // a list strategy does not fit the values
+	Function             Code = "K2013" // a function of #assignment fails
+	NumberRange          Code = "K2014" // a number is too large or too small
+	TestFailed           Code = "K2015" // a test fails
+	Override             Code = "K2901" // an override is in use
+	Plaintext            Code = "K2902" // a value looks like a secret in plain text
+	Advice               Code = "K2903" // the values break a contract that only advises
+	Unfilled             Code = "K2904" // a value has a variable that nothing fills in
+	UnsupportedManifests Code = "K3001" // the reconciler cannot deliver these manifests
+	UndeliverableSecret  Code = "K3002" // a secret cannot be delivered
+	NeedsGitOps          Code = "K3003" // the environment's gitops is not given
+	NameCollision        Code = "K3004" // an object is created twice
+	// a manifest of the namespace service is not a Kubernetes object
+	NotAnObject  Code = "K3005"
+	HelmValues   Code = "K3006" // application and platform values collide
+	BadConfigKey Code = "K3007" // a key cannot be part of the platform config
+	// the reconciler's or namespace service's fields do not fit together
+	BadSpec           Code = "K3008"
+	TooLarge          Code = "K3009" // an object is too large for Kubernetes
+	ReconcilerChange  Code = "K3010" // a reconciler changes while a folder is kept
+	NotLocked         Code = "K3011" // a source is not in kalypso.lock
+	MissingContent    Code = "K3012" // the store lacks content that kalypso.lock names
+	DamagedContent    Code = "K3013" // the store has something other than kalypso.lock names
+	BadSource         Code = "K3014" // the content of a source cannot be read, or is not to be trusted
+	Render            Code = "K3015" // a chart or an overlay cannot be rendered
+	Unstable          Code = "K3016" // two renders of one chart differ
+	Unbounded         Code = "K3017" // a source takes too long, or its output is too large
+	KubernetesVersion Code = "K3018" // a chart needs the version of Kubernetes, which is unknown
+	NotRendered       Code = "K3019" // something rendered is not a Kubernetes object
+	Template          Code = "K3020" // a template fails, or its output is not allowed
+	BadFile           Code = "K3021" // a file cannot be written
+	BadLock           Code = "K3022" // kalypso.lock cannot be read
+	NoBootstrap       Code = "K3023" // nothing lets a cluster pull its folder
+	NoSecret          Code = "K3025" // a source gets no secret, and may need one
+	ForeignSecret     Code = "K3026" // a registration names a secret that its host does not get
+	Bounds            Code = "K3027" // an assignment goes beyond its workspace
+	NoPolicies        Code = "K3028" // the account with which a reconciler applies objects is unknown
+	Encrypted         Code = "K3029" // something encrypted is not decrypted by anything
+	RemovesNamespace  Code = "K3901" // a namespace is removed or renamed
+	NotWaitedFor      Code = "K3902" // a dependency is applied, and not waited for
+	NoEffect          Code = "K3903" // a field has no effect here
+	IndexGoes         Code = "K3904" // assignments.yaml is removed
+	EnvironmentGone   Code = "K3905" // the output of a removed environment stays
+	// a hook of a chart is applied as an ordinary object, or not at all
+	Hook            Code = "K3906"
+	Unpinned        Code = "K3907" // something is not pinned where it should be
+	NoRestart       Code = "K3909" // restartOnConfigChange has no effect
+	RetainsObjects  Code = "K3911" // objects stay on the clusters when their assignment is removed
+	EncryptedObject Code = "K3912" // an encrypted object is written as it is
+	ForeignFile     Code = "K4001" // a file that kalypso did not write blocks the output
+	ForeignRecord   Code = "K4002" // the folder belongs to another platform
+	KeptMissing     Code = "K4004" // a kept folder does not exist
+	TooManyRemovals Code = "K4005" // a build would remove too many assignments or clusters
+	BadRecord       Code = "K4003" // the folder's record cannot be read
 )
 
 // Codes are all codes with their explanations, sorted.
 var Codes = []Explanation{
 	{Syntax, Syntax.Severity(), "a file is not valid CUE",
 		"The file cannot be parsed, so nothing of its package is known. The environment keeps its last " +
-			"good output (a base file: all environments); the others are built. `cue fmt` points to the same place."},
+			"good output (a base file: all environments); the others are built. `cue fmt` points to the " +
+			"same place."},
 	{Compile, Compile.Severity(), "the package does not compile",
 		"A reference to something that is not there, an unused import or an unused let makes the whole " +
 			"package unreadable for CUE, not only the entity that it stands in. So does a pipe, a socket, " +
@@ -163,12 +168,14 @@ var Codes = []Explanation{
 			"is newer than the CUE that this kalypso was built with. Take a newer kalypso, or lower the " +
 			"version if the module does not need it."},
 	{Module, Module.Severity(), "the folder is not a CUE module of a platform",
-		"A platform is a CUE module: a folder with cue.mod/module.cue, and files of package platform at its root."},
+		"A platform is a CUE module: a folder with cue.mod/module.cue, and files of package platform " +
+			"at its root."},
 	{UnknownCollection, UnknownCollection.Severity(), "unknown top-level field",
 		"The regular fields of package platform are the collections of the schema. Use a hidden field " +
 			"(_name), a definition (#Name) or a let for anything else."},
 	{UnknownField, UnknownField.Severity(), "unknown field",
-		"The schema has no such field here. Fields are checked so that a misspelt one cannot be silently without effect."},
+		"The schema has no such field here. Fields are checked so that a misspelt one cannot be " +
+			"silently without effect."},
 	{WrongValue, WrongValue.Severity(), "a value does not fit",
 		"The value has the wrong type, or breaks the constraint that the schema gives for the field."},
 	{NotAllowed, NotAllowed.Severity(), "a value is not one of those allowed",
@@ -181,7 +188,8 @@ var Codes = []Explanation{
 	{OneOf, OneOf.Severity(), "exactly one of several fields must be given",
 		"The fields are alternatives: none of them, or two, leave open what is meant."},
 	{Conflict, Conflict.Severity(), "two values of one field conflict",
-		"Two places of the platform give the field different values. CUE unifies all files of a package: no place wins."},
+		"Two places of the platform give the field different values. CUE unifies all files of a " +
+			"package: no place wins."},
 	{Incomplete, Incomplete.Severity(), "which entities there are is not known",
 		"A comprehension or a dynamic field name depends on a value that is not concrete, so CUE " +
 			"leaves its entities out without an error. kalypso treats it as one, so that nothing is " +
@@ -223,11 +231,13 @@ var Codes = []Explanation{
 		"CUE loads the platform's root and the folders directly below environments/. A file of package " +
 			"platform anywhere else has no effect."},
 	{OtherPackage, OtherPackage.Severity(), "a file in a platform folder has another package",
-		"The file is not part of package platform, so it has no effect. Move helper packages into a folder of their own."},
+		"The file is not part of package platform, so it has no effect. Move helper packages into a " +
+			"folder of their own."},
 	{UndeclaredEnvironment, UndeclaredEnvironment.Severity(), "an environment folder has no entry",
 		"environments/<name>/ is built only if environments declares <name>."},
 	{EnvironmentCycle, EnvironmentCycle.Severity(), "environments wait for each other",
-		"The environments form a graph by after, in which a commit must be able to go from the first to the last."},
+		"The environments form a graph by after, in which a commit must be able to go from the first " +
+			"to the last."},
 	{SharedPlace, SharedPlace.Severity(), "two environments keep their trees in one place",
 		"A folder of a branch, and a tag of an OCI repository, holds the tree of one environment: each " +
 			"would replace the other's, or a part of it where one folder is within the other. Their " +
@@ -238,7 +248,8 @@ var Codes = []Explanation{
 			"them, so that no commit could ever pass."},
 	{Rings, Rings.Severity(), "rings of an environment do not fit together",
 		"Each ring has a name of its own, the rings form a graph by after, in which a commit must be " +
-			"able to go from the first to the last, and one ring at most has the cluster types that are in no other."},
+			"able to go from the first to the last, and one ring at most has the cluster types that are " +
+			"in no other."},
 	{RingMembership, RingMembership.Severity(), "a cluster type is in no ring, or in several",
 		"A commit comes to the rings of an environment one after the other, and to each cluster type " +
 			"with one of them. The environment is built all the same; no commit is promoted to it."},
@@ -247,9 +258,11 @@ var Codes = []Explanation{
 			"and a time zone by its IANA name. All windows of an environment, and of one of its rings, " +
 			"together leave a time in which a commit may come."},
 	{StopsNothing, StopsNothing.Severity(), "a gate can stop nothing",
-		"The gate has no bound, or asks for no time, so that every commit passes it. Who reads the policy would rely on it."},
+		"The gate has no bound, or asks for no time, so that every commit passes it. Who reads the " +
+			"policy would rely on it."},
 	{NeverMoves, NeverMoves.Severity(), "no commit can ever come to an environment",
-		"What the policy asks for cannot be had: more approvals than there are people who may give them."},
+		"What the policy asks for cannot be had: more approvals than there are people who may give " +
+			"them."},
 	{OwnBranch, OwnBranch.Severity(), "a tree would be kept where it is promoted from",
 		"The tree would be in the branch, and in the folder, that has the platform, or the own files " +
 			"of an environment. Each promotion would be a commit there, and so something new to promote."},
@@ -312,10 +325,12 @@ var Codes = []Explanation{
 	{DuplicateCluster, DuplicateCluster.Severity(), "a cluster is there twice",
 		"Two rows, of one inventory or of two, or a row and a cluster that the platform declares, have " +
 			"one name. Which of them is right is not known, and none counts."},
-	{ClusterWithoutType, ClusterWithoutType.Severity(), "a cluster is of no cluster type, or of several",
+	{ClusterWithoutType, ClusterWithoutType.Severity(),
+		"a cluster is of no cluster type, or of several",
 		"A cluster is of the cluster type that it names, else of the one that its inventory names, " +
 			"else of the one whose clusters select it. Here none is found, or several."},
-	{SplitClusterType, SplitClusterType.Severity(), "the clusters of a cluster type are of several classes",
+	{SplitClusterType, SplitClusterType.Severity(),
+		"the clusters of a cluster type are of several classes",
 		"Selectors of clusters, in policies, configs and config schemas, hold for some clusters of a " +
 			"cluster type and not for others. Where all of them pull one folder that cannot be: the " +
 			"environment stays as it is. With entries: \"cluster\" each cluster pulls an entry of its " +
@@ -325,14 +340,16 @@ var Codes = []Explanation{
 			"and goes from one class to another by a commit. The reconciler of the cluster type cannot do " +
 			"that without a gap, or a cluster type has the name of the folder of entries, clusters."},
 	{BadSelector, BadSelector.Severity(), "a selector cannot be used",
-		"A selector is a constraint on each field by itself: pattern fields and defaults have no meaning in it."},
+		"A selector is a constraint on each field by itself: pattern fields and defaults have no " +
+			"meaning in it."},
 	{BadContract, BadContract.Severity(), "a contract is malformed",
 		"requires and schema hold CUE constraints on the composed values, and change on what a " +
 			"promotion would change. This one can never be satisfied, or is no struct."},
 	{ExceptNothing, ExceptNothing.Severity(), "except selects nothing or everything",
 		"except needs deploymentTargets, clusterTypes or both; an absent side means all of that side."},
 	{BadPath, BadPath.Severity(), "a path cannot be read",
-		"A path is the names of fields with dots between them: module.tag.reject-tags. Quote a name with a dot in it."},
+		"A path is the names of fields with dots between them: module.tag.reject-tags. Quote a name " +
+			"with a dot in it."},
 	{SelectsNoMore, SelectsNoMore.Severity(), "a selector selects nothing any more",
 		"When the output was built, the selector selected something, and now it selects nothing: more " +
 			"often a mistake than an intention. What it had selected stays as it is: assignments of a " +
@@ -353,7 +370,8 @@ var Codes = []Explanation{
 		"It is deployed nowhere: no policy selects it, the policies that do select no cluster type, or " +
 			"others take all its pairs away."},
 	{EmptyClusterType, EmptyClusterType.Severity(), "a cluster type without assignments",
-		"No policy assigns anything to it. One of the base is judged over all environments, when all are built."},
+		"No policy assigns anything to it. One of the base is judged over all environments, when all " +
+			"are built."},
 	{LikelyMisspelt, LikelyMisspelt.Severity(), "a label or a key is one edit away from another",
 		"Two labels differ in one letter, and one of them is used only once: probably a misspelling. " +
 			"So is a key of the values that no contract names, and that differs in one letter from one " +
@@ -402,7 +420,8 @@ var Codes = []Explanation{
 		"The config has values that follow from facts of a single cluster, #assignment.cluster, and no " +
 			"cluster of the cluster type is listed, neither in clusters nor in an inventory. What pulls " +
 			"the folder of the type gets none of its values."},
-	{WaitingClusters, WaitingClusters.Severity(), "entries of clusters stay as they are because of errors",
+	{WaitingClusters, WaitingClusters.Severity(),
+		"entries of clusters stay as they are because of errors",
 		"Clusters are to follow another folder, of another class or cluster type, or to get other " +
 			"values, and errors of assignments keep them: what the next folder lacks would be removed " +
 			"from them, and what a folder keeps as it was may take values that only their entries have as " +
@@ -436,7 +455,8 @@ var Codes = []Explanation{
 		"Two configs of one layer give a key different defaults, so which one holds is open. So is it " +
 			"where a list composes by mergeBy and two defaults of an element's field differ."},
 	{FinalValue, FinalValue.Severity(), "a final value is contradicted",
-		"A config of another layer gives a different value to a key whose value is final. Only a default can be replaced."},
+		"A config of another layer gives a different value to a key whose value is final. Only a " +
+			"default can be replaced."},
 	{NoValue, NoValue.Severity(), "a value is not concrete",
 		"The configs that match the assignment constrain the key, and none gives it a value."},
 	{ConflictingOverrides, ConflictingOverrides.Severity(), "conflicting overrides",
@@ -451,7 +471,8 @@ var Codes = []Explanation{
 	{ListStrategies, ListStrategies.Severity(), "config schemas give a path different strategies",
 		"How the lists at a path compose must not depend on which config schema comes first."},
 	{ListStrategy, ListStrategy.Severity(), "a list strategy does not fit the values",
-		"append, unique and mergeBy compose final lists; mergeBy needs elements that are structs with the field."},
+		"append, unique and mergeBy compose final lists; mergeBy needs elements that are structs with " +
+			"the field."},
 	{Function, Function.Severity(), "a function of #assignment fails",
 		"The expression has no value for this assignment: a label or version that it uses is absent, " +
 			"or CUE reports an error in it."},
@@ -465,15 +486,18 @@ var Codes = []Explanation{
 	{PinConflict, PinConflict.Severity(), "two policies pin one assignment differently",
 		"An assignment has one version and one revision of its manifests."},
 	{PinMismatch, PinMismatch.Severity(), "a pin does not fit the manifests",
-		"A pin changes fields of the source that the deployment target has; it cannot change a git source into a chart."},
+		"A pin changes fields of the source that the deployment target has; it cannot change a git " +
+			"source into a chart."},
 	{DependsOn, DependsOn.Severity(), "a dependency cannot be met",
 		"dependsOn names deployment targets that are assigned to the same cluster type, without cycles."},
-	{NamespaceCollision, NamespaceCollision.Severity(), "two assignments of one cluster type share a namespace",
+	{NamespaceCollision, NamespaceCollision.Severity(),
+		"two assignments of one cluster type share a namespace",
 		"Each would own the other's namespace, and its removal would delete both."},
 	{BadNamespace, BadNamespace.Severity(), "a namespace's name is not a DNS label",
 		"The pattern of the namespace service must give lower case letters, digits and dashes."},
 	{Override, Override.Severity(), "an override is in use",
-		"The value replaces what other configs gave. Overrides are for emergencies: remove it once the configs are right."},
+		"The value replaces what other configs gave. Overrides are for emergencies: remove it once the " +
+			"configs are right."},
 	{Plaintext, Plaintext.Severity(), "a value looks like a secret in plain text",
 		"The key has a name as secrets have, such as DB_PASSWORD, apiKey or AWS_ACCESS_KEY_ID, or the " +
 			"value is like one: a private key, a URL with a password, a token of a well-known form, " +
@@ -481,7 +505,8 @@ var Codes = []Explanation{
 			"plain if the value is none. The values of charts and the variables of playbooks are looked " +
 			"at too, but for names that say where a secret is, such as existingSecret; and so are Secrets " +
 			"with data that are rendered, or made by templates and functions. " +
-			"environments.<name>.plaintextSecrets: \"error\" makes it an error: then the assignments are not built."},
+			"environments.<name>.plaintextSecrets: \"error\" makes it an error: then the assignments are " +
+			"not built."},
 	{Advice, Advice.Severity(), "the values break a contract that only advises",
 		"The contract has enforce: \"advise\", so the assignment is emitted all the same."},
 	{Unfilled, Unfilled.Severity(), "a value has a variable that nothing fills in",
@@ -491,8 +516,10 @@ var Codes = []Explanation{
 			"\"\\(NAME)\", or a fact of the assignment as \"\\(#assignment.environment)\". If the " +
 			"application fills it in, list the path under plain. Texts of several lines, texts with " +
 			"conversions such as %d, as patterns of logs have, and values whose names hold a word such as " +
-			"pattern, format, template, query, script or command are not looked at, nor are $${NAME} and \\${NAME}."},
-	{UnsupportedManifests, UnsupportedManifests.Severity(), "the reconciler cannot deliver these manifests",
+			"pattern, format, template, query, script or command are not looked at, nor are $${NAME} and " +
+			"\\${NAME}."},
+	{UnsupportedManifests, UnsupportedManifests.Severity(),
+		"the reconciler cannot deliver these manifests",
 		"The backend has no way to do what the manifests ask for."},
 	{UndeliverableSecret, UndeliverableSecret.Severity(), "a secret cannot be delivered",
 		"The value refers to a secret, and the namespace service of the cluster type does not say how " +
@@ -504,8 +531,10 @@ var Codes = []Explanation{
 		"Two assignments of one cluster type, or the namespace service and the rendered manifests of " +
 			"one, create an object of the same kind, namespace and name: reconcilers would fight over it " +
 			"for ever, or refuse the folder. Of two assignments the one gets it whose namespace it is in, " +
-			"else the platform's own one of what a registration brings, and the other one fails; else both fail."},
-	{NotAnObject, NotAnObject.Severity(), "a manifest of the namespace service is no Kubernetes object",
+			"else the platform's own one of what a registration brings, and the other one fails; else " +
+			"both fail."},
+	{NotAnObject, NotAnObject.Severity(),
+		"a manifest of the namespace service is no Kubernetes object",
 		"An object has apiVersion, kind and metadata.name."},
 	{HelmValues, HelmValues.Severity(), "application and platform values collide",
 		"The chart's values already hold something at the path that platformValues names."},
@@ -528,11 +557,13 @@ var Codes = []Explanation{
 		"The source is pinned, and its content is neither in the platform's vendor folder nor in this " +
 			"machine's store. `kalypso lock` fetches exactly what is pinned; where there is no network, " +
 			"run `kalypso vendor` where there is one, and commit what it writes."},
-	{DamagedContent, DamagedContent.Severity(), "the store holds something else than kalypso.lock names",
+	{DamagedContent, DamagedContent.Severity(),
+		"the store holds something else than kalypso.lock names",
 		"The content does not have the digest by which it is pinned: it was damaged or tampered with. " +
 			"Remove the file, and fetch it again with `kalypso lock`, or with `kalypso vendor` where it " +
 			"is in the vendor folder."},
-	{BadSource, BadSource.Severity(), "the content of a source cannot be read, or is not to be trusted",
+	{BadSource, BadSource.Severity(),
+		"the content of a source cannot be read, or is not to be trusted",
 		"An archive that leads out of its folder, holds devices, or is beyond all bounds is not read, " +
 			"and neither is a path that it does not have."},
 	{Render, Render.Severity(), "a chart or an overlay cannot be rendered",
@@ -542,14 +573,17 @@ var Codes = []Explanation{
 			"now: each build would change what runs. A hook that the reconciler never runs, such as a " +
 			"test, is no reason. Give the chart what it makes up as a value, or refer to the chart " +
 			"instead of rendering it."},
-	{Unbounded, Unbounded.Severity(), "a render, a registration or a file takes too long, or makes too much",
+	{Unbounded, Unbounded.Severity(),
+		"a render, a registration or a file takes too long, or makes too much",
 		"Rendering a source, or evaluating what a registration brings, may take half a minute of " +
 			"processor time, a gibibyte of memory, and make 64 MiB. What others do on the machine " +
 			"meanwhile does not count. YAML whose aliases make too much of it, that nests too deep or has " +
 			"too many entries is refused before it is read. Only what needs it fails."},
-	{KubernetesVersion, KubernetesVersion.Severity(), "a chart asks for the version of Kubernetes, which is not given",
+	{KubernetesVersion, KubernetesVersion.Severity(),
+		"a chart asks for the version of Kubernetes, which is not given",
 		"What the chart renders to depends on the cluster. Helm's own default is an old version that " +
-			"no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has installed."},
+			"no cluster has: give the cluster type its kubernetesVersion, and in apiVersions what it has " +
+			"installed."},
 	{NotRendered, NotRendered.Severity(), "something rendered is no Kubernetes object",
 		"An object has apiVersion, kind and metadata.name, and each field of Kubernetes' own kinds is " +
 			"of the type that API servers decode it into: the data of a ConfigMap, labels, annotations " +
@@ -577,7 +611,8 @@ var Codes = []Explanation{
 			"otherwise get the token of the platform's repositories. So the reconciler says which host " +
 			"gets which secret, in credentials; an entry without secretRef says that the host needs none, " +
 			"and anonymous: true says so of one source."},
-	{ForeignSecret, ForeignSecret.Severity(), "a registration names a secret that its host does not get",
+	{ForeignSecret, ForeignSecret.Severity(),
+		"a registration names a secret that its host does not get",
 		"Secrets are named in the platform's namespace, and whoever writes a registered workload could " +
 			"name any of them beside a host of their own. So its secretRef counts only if it is the " +
 			"secret that the reconciler's credentials give to that host."},
@@ -617,7 +652,8 @@ var Codes = []Explanation{
 		"The reconciler has no way to do what the field says for these manifests."},
 	{IndexGoes, IndexGoes.Severity(), "assignments.yaml goes",
 		"Without the environment's gitops the folders of a cluster type are listed, instead of being " +
-			"applied by one object each. The reconciler deletes those objects, and what they applied with them."},
+			"applied by one object each. The reconciler deletes those objects, and what they applied with " +
+			"them."},
 	{EnvironmentGone, EnvironmentGone.Severity(), "the output of an environment that is gone stays",
 		"The platform has no such environment any more, and what was built for it is still there: a " +
 			"reconciler that pulls it goes on applying it. kalypso removes nothing of an environment that " +
@@ -627,13 +663,15 @@ var Codes = []Explanation{
 			"applies rendered manifests knows nothing of them. Refer to the chart instead of rendering it " +
 			"where its hooks matter; hooks of Argo CD only run with Argo CD."},
 	{Unpinned, Unpinned.Severity(), "something is not pinned where it should be",
-		"What is fetched by a name that can move may be something else tomorrow. Pin it by digest, commit or exact version."},
+		"What is fetched by a name that can move may be something else tomorrow. Pin it by digest, " +
+			"commit or exact version."},
 	{NoRestart, NoRestart.Severity(), "restartOnConfigChange has no effect",
 		"Pods restart when an annotation of their template changes. A reconciler that fetches the " +
 			"manifests has to add it: Flux does so to all, Argo CD to overlays (`manifests: kustomize`), " +
 			"and Fleet and Zarf to nothing. What is rendered has it on every reconciler for Kubernetes: " +
 			"set `render: true`. Templates and functions of the platform write what they like."},
-	{RetainsObjects, RetainsObjects.Severity(), "objects stay on the clusters when their assignment goes",
+	{RetainsObjects, RetainsObjects.Severity(),
+		"objects stay on the clusters when their assignment goes",
 		"CustomResourceDefinitions of rendered manifests outlive their assignment, unless the source " +
 			"says crds: \"delete\": with them all objects of their kinds would go, those of others " +
 			"included. So do objects with the annotation helm.sh/resource-policy: keep whose namespace " +
@@ -646,7 +684,8 @@ var Codes = []Explanation{
 		"kalypso overwrites and removes only what its record says it wrote. Move the file, or let " +
 			"kalypso take it over with --adopt."},
 	{ForeignRecord, ForeignRecord.Severity(), "the folder belongs to another platform",
-		"The folder's record names another platform or another environment. Write to a folder, or a branch, of its own."},
+		"The folder's record names another platform or another environment. Write to a folder, or a " +
+			"branch, of its own."},
 	{BadRecord, BadRecord.Severity(), "the folder's record cannot be read",
 		"The record says what kalypso wrote there: .kalypso/provenance.json lists the cluster types, " +
 			"and .kalypso/cluster-types has a file for each of them. One of these is missing, damaged, " +

@@ -7,9 +7,10 @@
 // line moves.
 //
 // For example, suppose that hello-world-performance-test of examples/hello-world depends on
-// observability-promethues. Package schedule makes a [Diagnostic] with the code K2103 and a reference
-// to the dependsOn of this target. Resolve turns the reference into the position of this field, such
-// as environments/dev/more.cue:3:66. WriteText prints the message, the position with its line, and
+// observability-promethues. Package schedule makes a [Diagnostic] with the code K2103 and a
+// reference to the dependsOn of this target. Resolve turns the reference into the position of this
+// field, such as environments/dev/more.cue:3:66. WriteText prints the message, the position with
+// its line, and
 //
 //	hint: did you mean observability-prometheus?
 package diag
@@ -143,7 +144,8 @@ func (d Diagnostic) Suggesting(word string, candidates []string) Diagnostic {
 func EscalateMistakes(ds []Diagnostic) []Diagnostic {
 	out := slices.Clone(ds)
 	for i, d := range out {
-		if d.Code == SelectsNothing && d.Suggestion.Mistake && strings.HasPrefix(d.Path, "schedulingPolicies.") {
+		if d.Code == SelectsNothing && d.Suggestion.Mistake &&
+			strings.HasPrefix(d.Path, "schedulingPolicies.") {
 			out[i].Severity = Error
 			out[i].Hint += "; if it is meant to select nothing, write allowEmpty: true on the policy"
 		}
@@ -235,7 +237,8 @@ func (d Diagnostic) also(paths ...string) Diagnostic {
 // of the entity that the error is about. It returns "" for another diagnostic.
 func (d Diagnostic) text() string {
 	names := model.Elements(d.Path)
-	if d.Severity != Error || len(names) < 2 || len(d.Assignments) > 0 || len(d.Sites) == 0 || d.entity() == "" {
+	if d.Severity != Error || len(names) < 2 || len(d.Assignments) > 0 || len(d.Sites) == 0 ||
+		d.entity() == "" {
 		return ""
 	}
 	return fmt.Sprint(d.Code, names[0], names[2:], d.positions())
@@ -244,7 +247,8 @@ func (d Diagnostic) text() string {
 func compare(a, b Diagnostic) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
-		slices.CompareFunc(a.Sites, b.Sites, func(s, t Site) int { return s.Position.Compare(t.Position) }),
+		slices.CompareFunc(a.Sites, b.Sites,
+			func(s, t Site) int { return s.Position.Compare(t.Position) }),
 		cmp.Compare(a.Code, b.Code),
 		cmp.Compare(a.Path, b.Path),
 		cmp.Compare(a.Message, b.Message),
@@ -267,7 +271,8 @@ func rank(d Diagnostic) int {
 func same(a, b Diagnostic) bool {
 	return a.Code == b.Code && a.Severity == b.Severity && a.Path == b.Path &&
 		a.Message == b.Message && a.Hint == b.Hint &&
-		slices.EqualFunc(a.Sites, b.Sites, func(s, t Site) bool { return s.Position == t.Position && s.Note == t.Note })
+		slices.EqualFunc(a.Sites, b.Sites,
+			func(s, t Site) bool { return s.Position == t.Position && s.Note == t.Note })
 }
 
 // Errors reports whether one of the diagnostics is an error.

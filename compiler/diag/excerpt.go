@@ -85,7 +85,8 @@ func word(text string) string {
 		return text
 	}
 	end := strings.IndexFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && !strings.ContainsRune("_$#-", r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) &&
+			!strings.ContainsRune("_$#-", r)
 	})
 	switch {
 	case end < 0:
@@ -164,5 +165,6 @@ func first(text string, most int) string { return columns.Truncate(text, max(mos
 // a caret for each of the word's columns.
 func (e Excerpt) carets() (indent, carets string) {
 	indent = strings.Repeat("\t", strings.Count(e.Before, "\t"))
-	return indent + strings.Repeat(" ", width(e.Before[len(indent):])), strings.Repeat("^", max(width(e.At), 1))
+	return indent + strings.Repeat(" ", width(e.Before[len(indent):])),
+		strings.Repeat("^", max(width(e.At), 1))
 }

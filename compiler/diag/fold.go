@@ -162,12 +162,13 @@ func (f folded) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
 		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())
 	} else if n > 0 {
-		fmt.Fprintf(b, "  and %d more because of it%s\n", n, few(f.consequences, func(d Diagnostic) string {
-			if len(d.Assignments) > 0 {
-				return d.Assignments[0]
-			}
-			return d.about()
-		}))
+		fmt.Fprintf(b, "  and %d more because of it%s\n", n,
+			few(f.consequences, func(d Diagnostic) string {
+				if len(d.Assignments) > 0 {
+					return d.Assignments[0]
+				}
+				return d.about()
+			}))
 	}
 	if more := f.more(f.alike); more != "" {
 		fmt.Fprintf(b, "  %s\n", more)

@@ -24,7 +24,8 @@ func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string)
 	}
 	var b strings.Builder
 	for _, d := range fold(ds) {
-		fmt.Fprintf(&b, "%s %s%s\n", bold(d.Severity, fmt.Sprintf("%s[%s]:", d.Severity, d.Code)), d.Message, d.on())
+		fmt.Fprintf(&b, "%s %s%s\n", bold(d.Severity, fmt.Sprintf("%s[%s]:", d.Severity, d.Code)),
+			d.Message, d.on())
 		d.writeSites(&b, bold)
 		if d.Hint != "" {
 			fmt.Fprintf(&b, "  hint: %s\n", d.Hint)
@@ -50,7 +51,8 @@ func (d Diagnostic) writeSites(b *strings.Builder, bold func(Severity, string) s
 	}
 	for i, s := range d.Sites {
 		if !s.Position.IsZero() {
-			fmt.Fprintf(b, "  %s\n", strings.TrimRight(fmt.Sprintf("%-*s  %s", width, place(s.Position), notes[i]), " "))
+			fmt.Fprintf(b, "  %s\n",
+				strings.TrimRight(fmt.Sprintf("%-*s  %s", width, place(s.Position), notes[i]), " "))
 		}
 	}
 	if e := d.Excerpt; !e.IsZero() {
@@ -139,7 +141,8 @@ func WriteGitHub(w io.Writer, ds []Diagnostic) error {
 	for _, d := range ds {
 		fmt.Fprintf(&b, "::%s ", d.Severity)
 		if at := d.positions(); len(at) > 0 {
-			fmt.Fprintf(&b, "file=%s,line=%d,col=%d,", property.Replace(at[0].File), at[0].Line, at[0].Column)
+			fmt.Fprintf(&b, "file=%s,line=%d,col=%d,", property.Replace(at[0].File), at[0].Line,
+				at[0].Column)
 		}
 		message := d.Message + d.on()
 		if more := d.more(nil); more != "" {

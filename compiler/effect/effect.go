@@ -15,10 +15,10 @@
 // audit. The package reads no files; package compare finds the differing values and objects
 // of changed pairs.
 //
-// In the hello-world example, suppose that dev gets another GREETING. The cluster type drone lists no
-// clusters, so it has one Way from drone to drone, with a count of 1. Of returns a Pair of this way
-// for hello-world-functional-test: Before and After have different Trees, so it is changed. Counts of
-// the Effect returns 5 changed pairs, one for each assignment of dev.
+// In the hello-world example, suppose that dev gets another GREETING. The cluster type drone lists
+// no clusters, so it has one Way from drone to drone, with a count of 1. Of returns a Pair of this
+// way for hello-world-functional-test: Before and After have different Trees, so it is changed.
+// Counts of the Effect returns 5 changed pairs, one for each assignment of dev.
 package effect
 
 import (
@@ -115,7 +115,8 @@ func (p *Pair) Changed() bool { return p.Before != nil && p.After != nil }
 // Renames reports whether the pair gets another namespace. The former namespace is removed,
 // with its objects.
 func (p *Pair) Renames() bool {
-	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" && p.After.Namespace != ""
+	return p.Changed() && p.Before.Namespace != p.After.Namespace && p.Before.Namespace != "" &&
+		p.After.Namespace != ""
 }
 
 // Effect is the change of the clusters of an environment.
@@ -206,7 +207,8 @@ func ways(before, after *Side) []*Way {
 			lists[n][model.TypeOfFolder(s.Clusters[i].Folder)] = true
 		}
 	}
-	unlisted := func(side int, c Cluster) string { // the folder of a cluster on the side that does not list it
+	// the folder of a cluster on the side that does not list it
+	unlisted := func(side int, c Cluster) string {
 		clusterType := model.TypeOfFolder(c.Folder)
 		if c.OnlyListed || side == 1 && c.Entry {
 			return ""
@@ -247,7 +249,8 @@ func ways(before, after *Side) []*Way {
 	for n, s := range sides {
 		for folder := range s.Folders {
 			clusterType := model.TypeOfFolder(folder)
-			if folder != clusterType || lists[0][clusterType] || lists[1][clusterType] && (!stay[clusterType] || n == 1) {
+			if folder != clusterType || lists[0][clusterType] || lists[1][clusterType] &&
+				(!stay[clusterType] || n == 1) {
 				continue // a class is of listed clusters
 			}
 			w := &Way{From: folder, To: folder}
@@ -266,9 +269,9 @@ func ways(before, after *Side) []*Way {
 	})
 }
 
-// staying returns the cluster types that list clusters only after the change and keep their unlisted
-// clusters: every listed cluster came from another type. Machines and clusters with entries of their
-// own run nothing unless they are listed, so their types do not keep any.
+// staying returns the cluster types that list clusters only after the change and keep their
+// unlisted clusters: every listed cluster came from another type. Machines and clusters with
+// entries of their own run nothing unless they are listed, so their types do not keep any.
 func staying(before, after *Side, lists [2]map[string]bool, taken map[string]bool) map[string]bool {
 	stay := map[string]bool{}
 	for folder := range before.Folders {

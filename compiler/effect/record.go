@@ -185,7 +185,8 @@ func (c *recordChange) readClusters() error {
 		}
 		slices.Sort(folders[n])
 	}
-	if err := c.prefetch(slices.Concat(folders[0], folders[1], slices.Collect(maps.Keys(c.moved)))); err != nil {
+	if err := c.prefetch(
+		slices.Concat(folders[0], folders[1], slices.Collect(maps.Keys(c.moved)))); err != nil {
 		return err
 	}
 	for n := range c.sides {
@@ -267,7 +268,8 @@ func (c *recordChange) read(n int, folder string) (*recorded, error) {
 	slices.SortFunc(out.assignments,
 		func(a, b Assignment) int { return strings.Compare(a.DeploymentTarget, b.DeploymentTarget) })
 	for i := range rest.Entries {
-		out.entries = append(out.entries, Cluster{Name: rest.Entries[i].Cluster, Folder: rest.Entries[i].Folder, Entry: true})
+		out.entries = append(out.entries,
+			Cluster{Name: rest.Entries[i].Cluster, Folder: rest.Entries[i].Folder, Entry: true})
 	}
 	c.known[id] = out
 	return out, nil

@@ -45,7 +45,8 @@ type row struct {
 
 // table returns the cache table of a cluster type's emitted assignments and their tuples.
 func (as *assignments) table(clusterType string) table {
-	return as.in.request.Meter.table(cache.Assignment, as.in.request.Platform.Module+" "+as.in.Name+" "+clusterType)
+	return as.in.request.Meter.table(cache.Assignment,
+		as.in.request.Platform.Module+" "+as.in.Name+" "+clusterType)
 }
 
 // tableOf returns the table of an assignment's cluster type.
@@ -132,7 +133,8 @@ func (as *assignments) identify(ctx context.Context, s span, composer *compose.C
 		return err
 	}
 	healthy := as.in.reconciler(ct) != nil
-	k := &keys{hash: cache.NewHash(""), clusterType: as.in.clusterTypeFacts(ct), capabilities: capabilities(ct)}
+	k := &keys{hash: cache.NewHash(""), clusterType: as.in.clusterTypeFacts(ct),
+		capabilities: capabilities(ct)}
 	for i := s.first; i < s.next; i++ {
 		a := &as.in.Schedule.Assignments[i]
 		t := as.tuples.summary(i)
@@ -208,13 +210,15 @@ func (as *assignments) diagnostics(ctx context.Context) ([]diag.Diagnostic, erro
 
 // located returns the diagnostics of an assignment with the origins of the values that they are
 // about.
-func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic) ([]diag.Diagnostic, error) {
+func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic) ([]diag.Diagnostic,
+	error) {
 	if !slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Path != "" }) {
 		return ds, nil
 	}
 	tuple := as.in.Plan.TupleOf[i]
 	table := as.tableOf(i)
-	key := as.in.key("located").Bytes(as.rows[i].summary).Bytes(as.in.Plan.Tuples[tuple].Digest[:]).Sum()
+	key := as.in.key("located").Bytes(as.rows[i].summary).Bytes(
+		as.in.Plan.Tuples[tuple].Digest[:]).Sum()
 	var out []diag.Diagnostic
 	if text, ok := table.Get(key); ok && json.Unmarshal(text, &out) == nil {
 		return out, nil
@@ -290,7 +294,8 @@ func (as *assignments) emitAgain(ctx context.Context, numbers []int) ([]emission
 	for n, i := range numbers {
 		if summary := emitted[n].summary; summary.failed {
 			// The content of its source has been removed since. Nothing else can fail only now.
-			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again", as.in.id(i),
+			return nil, fmt.Errorf("%s was built, and cannot be built once more (%s): build again",
+				as.in.id(i),
 				codes(summary.diagnostics))
 		}
 	}
@@ -308,14 +313,16 @@ type keys struct {
 
 // assignmentKey identifies all inputs of an assignment's emission. values is the digest of its
 // composed values.
-func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment, values model.Digest) cache.Key {
+func (as *assignments) assignmentKey(k *keys, i int, a *schedule.Assignment,
+	values model.Digest) cache.Key {
 	content := as.in.needsContent(a)
 	h := k.hash.Reset("assignment").Key(k.clusterType).Key(as.targetFacts(a, content))
 	if content && a.Manifests.Helm != nil {
 		h.Key(k.capabilities)
 	}
 	h.String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
-	hashStrings(hashStrings(h, a.DependsOn), a.Policies) // the policies matter to the bounds of workspaces
+	// the policies matter to the bounds of workspaces
+	hashStrings(hashStrings(h, a.DependsOn), a.Policies)
 	k.specs = as.in.Plan.AppendSpecs(k.specs[:0], i, values)
 	return h.String(string(values)).Bytes(k.specs).Sum()
 }
@@ -334,7 +341,8 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 	}
 	w, t := *a.Workload, *a.Target
 	w.Targets, w.Requires, w.Digest = nil, nil, ""
-	t.Version, t.Manifests, t.Requires, t.AllowEmpty, t.DependsOn, t.Digest = "", a.Manifests, nil, false, nil, ""
+	t.Version, t.Manifests, t.Requires, t.AllowEmpty, t.DependsOn, t.Digest = "", a.Manifests, nil,
+		false, nil, ""
 	if a.Manifests.Helm == nil {
 		w.Chart, t.Chart = model.ChartValues{}, model.ChartValues{}
 	}
@@ -361,9 +369,11 @@ type targetKey struct {
 // cachedType is the cached result of a cluster type that built without diagnostics about its
 // assignments.
 type cachedType struct {
-	Digest      model.Digest      `json:"digest"`                // as tree.ClusterType has it
-	Lists       []string          `json:"lists,omitempty"`       // the results of Graph.Lists for all tuples
-	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"` // about the files at its root, unresolved
+	Digest model.Digest `json:"digest"` // as tree.ClusterType has it
+	// the results of Graph.Lists for all tuples
+	Lists []string `json:"lists,omitempty"`
+	// about the files at its root, unresolved
+	Diagnostics []diag.Diagnostic `json:"diagnostics,omitempty"`
 }
 
 // typeState is the state of a cluster type. recall sets it before any part of the type is built.

@@ -39,7 +39,8 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 		labels = append(labels, key+"="+a.Target.Labels[key])
 	}
 	b.reportAll("labels", "labels", "may not have the labels ", without(b.of.Labels, labels))
-	b.reportAll("", "policies", "may not be assigned by the policies ", without(b.of.Policies, slices.Clone(a.Policies)))
+	b.reportAll("", "policies", "may not be assigned by the policies ",
+		without(b.of.Policies, slices.Clone(a.Policies)))
 	var sources []string
 	for _, source := range addresses(a.Manifests) {
 		if !b.of.Sources.Allow(source) || climbs(source) {
@@ -124,14 +125,17 @@ func (b *bounds) report(field, list, what string) {
 	if field != "" {
 		at = at.At(field)
 	}
-	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s %s", b.workspace, what)).At(at, "")
+	d := diag.New(diag.Bounds, fmt.Sprintf("a workload of workspace %s %s", b.workspace, what)).At(at,
+		"")
 	way := strings.ReplaceAll(list, ".", ": ")
 	if b.why == "" {
 		d = d.At(model.Ref{Collection: "workspaces", Name: b.workspace, Path: list}, "")
 	} else {
-		way = fmt.Sprintf("workspace.%s & {%s: [...]} (%s of kalypso.io/stdlib/workspace)", b.of.Name, way, b.why)
+		way = fmt.Sprintf("workspace.%s & {%s: [...]} (%s of kalypso.io/stdlib/workspace)", b.of.Name,
+			way, b.why)
 	}
-	way = fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace, way)
+	way = fmt.Sprintf("leave it out, or let the platform allow it: workspaces: %q: %s", b.workspace,
+		way)
 	b.ds = append(b.ds, d.Hinting(way))
 }
 
@@ -146,7 +150,8 @@ func (b *bounds) machine(m model.Manifests, user string) {
 	if p == nil {
 		return
 	}
-	b.reportAll(b.manifests+".files", "machines.files", "may not put files on machines at ", outside(p, of.Files))
+	b.reportAll(b.manifests+".files", "machines.files", "may not put files on machines at ",
+		outside(p, of.Files))
 	b.reportAll(b.manifests+".deb", "machines.packages", "may not install ",
 		without(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
 	b.reportAll(b.manifests+".units", "machines.units", "may not have the units ",
@@ -164,7 +169,8 @@ func (b *bounds) machine(m model.Manifests, user string) {
 		}
 	}
 	b.reportAll(b.manifests+".units", "machines.users", "may not run anything as ", users)
-	b.reportAll(b.manifests+".units", "machines.capabilities", "may not have the capabilities ", capabilities)
+	b.reportAll(b.manifests+".units", "machines.capabilities", "may not have the capabilities ",
+		capabilities)
 }
 
 // without returns the names that patterns do not allow.
@@ -207,10 +213,14 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 			clusterScoped = append(clusterScoped, name)
 		case o.Namespace != "" && !b.of.Objects.Namespaced.Allow(kind):
 			namespaced = append(namespaced, name)
-		case o.Guessed && !b.of.Objects.ClusterScoped.Allow(kind) && !withoutAny(b.of.Objects.Namespaced).Allow(kind):
+		case o.Guessed && !b.of.Objects.ClusterScoped.Allow(kind) &&
+			!withoutAny(b.of.Objects.Namespaced).Allow(kind):
 			unknown = append(unknown, name)
 		}
-		foreign := func(other string) bool { return other != "" && other != namespace && !b.of.Namespaces.Allow(other) }
+		foreign := func(other string) bool {
+			return other != "" && other != namespace &&
+				!b.of.Namespaces.Allow(other)
+		}
 		if foreign(o.Given) {
 			elsewhere = append(elsewhere, fmt.Sprintf("%s in %s", name, o.Given))
 		}
@@ -244,20 +254,25 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 			hooks = append(hooks, name)
 		}
 	}
-	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ", clusterScoped)
+	b.reportAll(b.manifests, "objects.clusterScoped", "may not bring objects for the whole cluster: ",
+		clusterScoped)
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring objects of kinds that may be for "+
 		"the whole cluster, unless it says which: ", unknown)
 	b.reportAll(b.manifests, "objects.namespaced", "may not bring ", namespaced)
 	b.reportAll(b.manifests, "namespaces", "may not bring objects to other namespaces: ", elsewhere)
 	b.reportAll(b.manifests, "namespaces", "may not refer to other namespaces: ", reaching)
 	b.reportAll(b.manifests, "secrets", "may not refer to secrets: ", secrets)
-	b.reportAll(b.manifests, "namespaces", "may not take the traffic of other namespaces by externalIPs: ", traffic)
-	b.reportAll(b.manifests, "namespaces", "may not have Prometheus or Alertmanager use their own files: ", files)
+	b.reportAll(b.manifests, "namespaces",
+		"may not take the traffic of other namespaces by externalIPs: ", traffic)
+	b.reportAll(b.manifests, "namespaces",
+		"may not have Prometheus or Alertmanager use their own files: ", files)
 	b.reportAll(b.manifests, "namespaces", "may not have Flux fetch and apply as itself, without a "+
 		"serviceAccountName: ", fluxed)
-	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ", unlabelled)
+	b.reportAll(b.manifests, "requiredLabels", "may not bring objects without its labels: ",
+		unlabelled)
 	if !*b.of.Reconciler.Keep {
-		b.reportAll(b.manifests, "reconciler.keep", "may not keep what it brings when its assignment goes: ", kept)
+		b.reportAll(b.manifests, "reconciler.keep",
+			"may not keep what it brings when its assignment goes: ", kept)
 	}
 	if !*b.of.Reconciler.Hooks {
 		b.reportAll(b.manifests, "reconciler.hooks", "may not have the hooks ", hooks)
@@ -266,10 +281,12 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 		b.overlapping(kubernetes.Overlapping(p))
 	}
 	if b.of.PodSecurity != "privileged" {
-		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ", kubernetes.Preempting(p))
+		b.reportAll(b.manifests, "podSecurity", "may not have pods that take the place of others: ",
+			kubernetes.Preempting(p))
 	}
 	b.reportAll(b.manifests, "podSecurity",
-		"may not have pods beyond the standard "+b.of.PodSecurity+": ", kubernetes.Insecure(p, b.of.PodSecurity))
+		"may not have pods beyond the standard "+b.of.PodSecurity+": ",
+		kubernetes.Insecure(p, b.of.PodSecurity))
 }
 
 // overlapping reports CronJobs whose share of a quota is not known.
@@ -277,9 +294,11 @@ func (b *bounds) overlapping(cronJobs []string) {
 	if len(cronJobs) == 0 {
 		return
 	}
-	b.report(b.manifests, "quota", "with a quota may not have CronJobs whose runs add up: "+kubernetes.Few(cronJobs))
+	b.report(b.manifests, "quota",
+		"with a quota may not have CronJobs whose runs add up: "+kubernetes.Few(cronJobs))
 	last := &b.ds[len(b.ds)-1]
-	last.Hint = "write concurrencyPolicy: Forbid, or spec.jobTemplate.spec.activeDeadlineSeconds, which ends each run"
+	last.Hint = "write concurrencyPolicy: Forbid, or spec.jobTemplate.spec.activeDeadlineSeconds, " +
+		"which ends each run"
 }
 
 // withoutAny returns the patterns except the one that allows everything.

@@ -31,7 +31,8 @@ type run struct {
 // units. All other directives count as root's unless confined checks them. systemd applies them
 // before it becomes the user, or its documentation does not say.
 var harmless = map[string]model.Patterns{
-	"Unit": {"After", "Assert*", "CollectMode", "Condition*", "DefaultDependencies", "Description", "Documentation",
+	"Unit": {"After", "Assert*", "CollectMode", "Condition*", "DefaultDependencies", "Description",
+		"Documentation",
 		"JobRunningTimeoutSec", "JobTimeoutSec", "PartOf", "RequiresMountsFor", "Requisite",
 		"StartLimitBurst", "StartLimitIntervalSec"},
 	"Service": {"Allowed*", "AmbientCapabilities", "CPU*", "!CPUSchedulingPolicy", "!CPUWeight",
@@ -49,7 +50,8 @@ var harmless = map[string]model.Patterns{
 		"UnsetEnvironment", "WatchdogSec", "WatchdogSignal", "WorkingDirectory"},
 	"Socket": {"Accept", "Backlog", "BindIPv6Only", "DeferAcceptSec", "DirectoryMode",
 		"FileDescriptorName", "FlushPending", "KeepAlive*", "Max*", "NoDelay",
-		"Priority", "ReceiveBuffer", "RemoveOnStop", "ReusePort", "SendBuffer", "SocketMode", "TimeoutSec", "TriggerLimit*"},
+		"Priority", "ReceiveBuffer", "RemoveOnStop", "ReusePort", "SendBuffer", "SocketMode",
+		"TimeoutSec", "TriggerLimit*"},
 	"Timer": {"AccuracySec", "DeferReactivation", "FixedRandomDelay", "On*", "Persistent",
 		"RandomizedDelaySec", "RemainAfterElapse"},
 	"Path":    {"DirectoryNotEmpty", "PathChanged", "PathExists*", "PathModified", "TriggerLimit*"},
@@ -83,10 +85,12 @@ func (u unit) runs() []run {
 			out = append(out, u.directive(section.name, d.Name, texts(d.Value))...)
 		}
 	}
-	if _, named := lookupIn(u.Service, "User"); !named && !u.Harden && strings.HasSuffix(u.name, ".service") {
+	if _, named := lookupIn(u.Service, "User"); !named && !u.Harden &&
+		strings.HasSuffix(u.name, ".service") {
 		out = append(out, run{as: root})
 	}
-	slices.SortFunc(out, func(a, b run) int { return cmp.Or(strings.Compare(a.as, b.as), strings.Compare(a.by, b.by)) })
+	slices.SortFunc(out,
+		func(a, b run) int { return cmp.Or(strings.Compare(a.as, b.as), strings.Compare(a.by, b.by)) })
 	return slices.Compact(out)
 }
 
@@ -119,18 +123,27 @@ func (u unit) confined(section, name string, values []string) bool {
 	case harmless[section].Allow(name) || strings.HasPrefix(name, "X-"): // systemd ignores the latter
 		return true
 	case name == "Before":
-		return every(func(v string) bool { return v == "shutdown.target" || u.isOwn(v) }) // others would wait for it
+		// others would wait for it
+		return every(func(v string) bool { return v == "shutdown.target" || u.isOwn(v) })
 	case name == "WantedBy":
-		return every(func(v string) bool { return slices.Contains(wanting, v) || u.isOwn(v) || v == u.startedWith() })
+		return every(func(v string) bool {
+			return slices.Contains(wanting, v) || u.isOwn(v) ||
+				v == u.startedWith()
+		})
 	case name == "CPUSchedulingPolicy" || name == "IOSchedulingClass":
 		return every(func(v string) bool {
-			return slices.Contains([]string{"other", "batch", "idle", "best-effort"}, v) // not the real-time ones
+			// not the real-time ones
+			return slices.Contains([]string{"other", "batch", "idle", "best-effort"}, v)
 		})
 	case name == "Nice" || name == "OOMScoreAdjust":
 		return every(func(v string) bool { n, err := strconv.Atoi(v); return err == nil && n >= 0 })
 	case name == "CPUWeight" || name == "IOWeight":
 		// 100 is the default
-		return every(func(v string) bool { n, err := strconv.Atoi(v); return v == "idle" || err == nil && n <= 100 })
+		return every(func(v string) bool {
+			n,
+				err := strconv.Atoi(v)
+			return v == "idle" || err == nil && n <= 100
+		})
 	case name == "Wants" || name == "Requires" || name == "BindsTo" || name == "OnFailure" ||
 		name == "OnSuccess" || name == "Unit" || name == "Sockets" || name == "Service":
 		return every(u.mayStart)
@@ -199,7 +212,8 @@ func capabilitiesOf(u model.Unit) []string {
 			out = append(out, "CAP_NET_BIND_SERVICE")
 		}
 	}
-	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given { // the bounding set does not grant any
+	// the bounding set does not grant any
+	if v, given := lookupIn(u.Service, "AmbientCapabilities"); given {
 		for _, text := range texts(v) {
 			out = append(out, strings.Fields(text)...)
 		}

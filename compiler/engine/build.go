@@ -91,7 +91,8 @@ func (as *assignments) progress(total int) func(done int) {
 	}
 	var all atomic.Int64
 	report := func(done int) {
-		as.in.request.Progress(Progress{Environment: as.in.Name, Done: int(all.Add(int64(done))), Total: total})
+		as.in.request.Progress(
+			Progress{Environment: as.in.Name, Done: int(all.Add(int64(done))), Total: total})
 	}
 	report(0)
 	return report
@@ -197,18 +198,22 @@ func (as *assignments) fail(c collision, message, hint string) diag.Diagnostic {
 // claim.
 func (as *assignments) wayOut(loser, winner int, o backends.Object) string {
 	a, b := &as.in.Schedule.Assignments[loser], &as.in.Schedule.Assignments[winner]
-	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares", a.Workload.Registration)
+	why := fmt.Sprintf("what registration %s brings does not replace what the platform declares",
+		a.Workload.Registration)
 	if as.claim(winner, o) == 2 {
-		why = fmt.Sprintf("the namespace %s is that of %s", as.in.Plan.Namespaces[winner], b.Target.FullName)
+		why = fmt.Sprintf("the namespace %s is that of %s", as.in.Plan.Namespaces[winner],
+			b.Target.FullName)
 	}
-	return why + ": leave the object out of " + a.Target.FullName + ", or give it another name or place"
+	return why + ": leave the object out of " + a.Target.FullName +
+		", or give it another name or place"
 }
 
 // overQuota fails the assignments that make a workspace exceed its quota. They count in the order
 // of their deployment targets and cluster types. So it depends only on the platform which of them
 // fail, and not on the previous output.
 func (as *assignments) overQuota(s *scope) (ds []diag.Diagnostic, err error) {
-	if !slices.ContainsFunc(as.in.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
+	if !slices.ContainsFunc(as.in.Model.Workspaces,
+		func(w model.Workspace) bool { return w.Quota != nil }) {
 		return nil, nil
 	}
 	as.requested = map[string]kubernetes.Requests{}
@@ -273,7 +278,8 @@ func overOf(requests kubernetes.Requests, quota map[string]model.Value) []string
 // collisions finds the objects that two assignments of a cluster type create. fresh are the
 // objects of newly emitted assignments. collisions compares the ids of objects in the summaries.
 // It looks up the objects themselves only if two ids are the same.
-func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]backends.Object) ([]collision, error) {
+func (as *assignments) collisions(ctx context.Context, ct int,
+	fresh map[int][]backends.Object) ([]collision, error) {
 	s := as.in.spans[ct]
 	proof := as.in.key("objects differ")
 	for i := s.first; i < s.next; i++ {
@@ -287,7 +293,8 @@ func (as *assignments) collisions(ctx context.Context, ct int, fresh map[int][]b
 	}
 	var out []collision
 	same := false
-	claims := map[objectDigest][]int{} // the assignments that create an object, or the one with the best claim to it
+	// the assignments that create an object, or the one with the best claim to it
+	claims := map[objectDigest][]int{}
 	for i := s.first; i < s.next; i++ {
 		summary, ok := decodeSummary(as.rows[i].summary)
 		if !ok || as.rows[i].failed {
@@ -345,7 +352,8 @@ func (as *assignments) collision(ctx context.Context, c *collision, id objectDig
 		if err != nil {
 			return false, err
 		}
-		n := slices.IndexFunc(second, func(o backends.Object) bool { return objectID(o) == id && slices.Contains(first, o) })
+		n := slices.IndexFunc(second,
+			func(o backends.Object) bool { return objectID(o) == id && slices.Contains(first, o) })
 		if n < 0 {
 			return false, nil
 		}
@@ -359,7 +367,8 @@ func (as *assignments) collision(ctx context.Context, c *collision, id objectDig
 }
 
 // objects returns the objects of an emitted assignment.
-func (as *assignments) objects(ctx context.Context, i int, fresh map[int][]backends.Object) ([]backends.Object, error) {
+func (as *assignments) objects(ctx context.Context, i int,
+	fresh map[int][]backends.Object) ([]backends.Object, error) {
 	if objects, there := fresh[i]; there {
 		return objects, nil
 	}
@@ -377,7 +386,8 @@ var machineHints = map[string]string{
 	"user": "leave machine.user out, or let it use what tells them apart: " +
 		"#assignment.deploymentTarget; a daemon that brings its own user takes harden: false",
 	"directory": "let the directory's path use what tells them apart: #assignment.deploymentTarget",
-	"package":   "give the package to one deployment target, and let the others depend on that with dependsOn",
+	"package": "give the package to one deployment target, and let the others depend on that with " +
+		"dependsOn",
 	"file": "give the file to one deployment target, and let the others depend on that with " +
 		"dependsOn, or give each a path of its own",
 	"unit": "give the unit to one deployment target, and let the others depend on that with " +
@@ -422,7 +432,8 @@ func follows(o backends.Object, pair []collision) bool {
 	}
 	for _, c := range pair {
 		switch name := c.object.Name; {
-		case c.object.Kind == "user" && (o.Name == "/var/lib/"+name || strings.HasPrefix(o.Name+"/", "/etc/"+name+"/")),
+		case c.object.Kind == "user" &&
+			(o.Name == "/var/lib/"+name || strings.HasPrefix(o.Name+"/", "/etc/"+name+"/")),
 			c.object.Kind == "unit" && strings.HasPrefix(o.Name, "/etc/systemd/system/"+name):
 			return true
 		}

@@ -37,7 +37,8 @@ func (c *changes) differs() bool {
 	}
 	for _, entry := range c.scope.record.ClusterTypes {
 		digest, there := digests[entry.Name]
-		c.equal[entry.Name] = there && (outside[entry.Name] || entry.Digest != "" && entry.Digest == digest)
+		c.equal[entry.Name] = there &&
+			(outside[entry.Name] || entry.Digest != "" && entry.Digest == digest)
 		delete(digests, entry.Name)
 	}
 	for name := range digests {
@@ -160,7 +161,8 @@ func (c *changes) followedAfter(before []effect.Cluster) []effect.Cluster {
 
 // sortClusters sorts clusters by name. If several have the same name, it keeps the first.
 func sortClusters(all []effect.Cluster) []effect.Cluster {
-	slices.SortStableFunc(all, func(a, b effect.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all,
+		func(a, b effect.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(all, func(a, b effect.Cluster) bool { return a.Name == b.Name })
 }
 
@@ -237,8 +239,9 @@ func unmade(int) tree.ID { return "" }
 func (c *changes) scheduled(n int, files func(i int) tree.ID) []effect.Assignment {
 	var out []effect.Assignment
 	for i := c.in.spans[n].first; i < c.in.spans[n].next; i++ {
-		out = append(out, effect.Assignment{DeploymentTarget: c.in.Schedule.Assignments[i].Target.FullName,
-			Namespace: c.in.Plan.Namespaces[i], Tree: files(i)})
+		out = append(out,
+			effect.Assignment{DeploymentTarget: c.in.Schedule.Assignments[i].Target.FullName,
+				Namespace: c.in.Plan.Namespaces[i], Tree: files(i)})
 	}
 	slices.SortFunc(out, func(a,
 		b effect.Assignment) int {
@@ -286,7 +289,8 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	out := make([]effect.Assignment, len(folders))
 	for i := range folders {
 		f := &folders[i]
-		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace, Tree: f.Tree}
+		out[i] = effect.Assignment{DeploymentTarget: f.Info.DeploymentTarget, Namespace: f.Info.Namespace,
+			Tree: f.Tree}
 		if at, recorded := slices.BinarySearchFunc(was, f.Info.DeploymentTarget,
 			func(a effect.Assignment, target string) int {
 				return strings.Compare(a.DeploymentTarget, target)

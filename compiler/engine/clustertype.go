@@ -64,7 +64,8 @@ func treeOf(types []clusterType, k *keeper, e *entries, out *reports) (*tree.Tre
 		t.ClusterTypes = append(t.ClusterTypes, ct.tree)
 		counts.add(ct.counts)
 	}
-	slices.SortFunc(t.ClusterTypes, func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.ClusterTypes,
+		func(a, b tree.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	return t, counts
 }
 
@@ -136,7 +137,8 @@ func (y *assembly) clusterType(n int) (clusterType, error) {
 // the folder turns out to be different.
 func (y *assembly) asRecorded(n int) clusterType {
 	ct, known := &y.in.Model.ClusterTypes[n], &y.assignments.types[n]
-	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest}, diagnostics: known.Diagnostics}
+	out := clusterType{tree: tree.ClusterType{Name: ct.Name, Digest: known.Digest},
+		diagnostics: known.Diagnostics}
 	out.counts = Counts{ClusterTypes: 1, Assignments: y.in.spans[n].next - y.in.spans[n].first}
 	out.tree.Content = func(ctx context.Context) (*tree.Content, error) {
 		if err := y.assignments.complete(ctx, y.scope, n); err != nil {
@@ -153,7 +155,8 @@ func (y *assembly) asRecorded(n int) clusterType {
 }
 
 // content returns the content of a cluster type's folder.
-func (y *assembly) content(n int, files []tree.File, kept string, folders []tree.Folder) *tree.Content {
+func (y *assembly) content(n int, files []tree.File, kept string,
+	folders []tree.Folder) *tree.Content {
 	name := y.in.Model.ClusterTypes[n].Name
 	return &tree.Content{
 		Files: files, Kept: kept, Folders: folders, Clusters: y.scope.recordedClusters(name),
@@ -166,7 +169,8 @@ func (y *assembly) content(n int, files []tree.File, kept string, folders []tree
 				}
 				i, assigned := y.in.Schedule.Index(name, folders[f].Info.DeploymentTarget)
 				if !assigned {
-					return nil, fmt.Errorf("folder %s/%s is kept, and has no content", name, folders[f].Info.DeploymentTarget)
+					return nil,
+						fmt.Errorf("folder %s/%s is kept, and has no content", name, folders[f].Info.DeploymentTarget)
 				}
 				numbers = append(numbers, i)
 			}
@@ -265,7 +269,8 @@ type indexSummary struct {
 
 // index determines the files at the root of a cluster type with folders. If it cannot, kept is
 // the reason.
-func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept string, err error) {
+func (y *assembly) index(n int, folders []tree.Folder) (index indexSummary, kept string,
+	err error) {
 	ct := &y.in.Model.ClusterTypes[n]
 	r := y.in.reconciler(ct)
 	if !y.in.Reconciled(ct) {
@@ -313,7 +318,8 @@ func (y *assembly) root(n int, folders []tree.Folder) []backends.File {
 
 // rememberedIndex returns the cached index for a key. The key covers all inputs of a cluster
 // type, or only the input of its backend.
-func (y *assembly) rememberedIndex(ct *model.ClusterType, key cache.Key) (known indexSummary, ok bool) {
+func (y *assembly) rememberedIndex(ct *model.ClusterType, key cache.Key) (known indexSummary,
+	ok bool) {
 	text, ok := y.assignments.table(ct.Name).Get(key)
 	return known, ok && json.Unmarshal(text, &known) == nil
 }
@@ -328,7 +334,8 @@ func (y *assembly) rememberIndex(ct *model.ClusterType, key cache.Key, index ind
 // contentDigest identifies the folder and the record of a cluster type without failures. It
 // depends on their content only, not on the inputs. index are the files at the root, and folders
 // are the folders of the assignments, or nil.
-func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest, error) {
+func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder) (model.Digest,
+	error) {
 	ct := &y.in.Model.ClusterTypes[n]
 	r := &tree.ClusterTypeRecord{Clusters: y.in.clusterNames(ct.Name), Facts: y.scope.facts(ct)}
 	r.Denied = y.keeper.retained.deniedOf(ct.Name)
@@ -339,7 +346,8 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 			if err != nil {
 				return err
 			}
-			a := tree.AssignmentRecord{Folder: y.assignments.folder(i, summary), Values: y.assignments.tuples.summary(i).digest}
+			a := tree.AssignmentRecord{Folder: y.assignments.folder(i, summary),
+				Values: y.assignments.tuples.summary(i).digest}
 			if folders == nil {
 				a.Selection = y.in.selection(i)
 			} else {
@@ -354,7 +362,8 @@ func (y *assembly) contentDigest(n int, index []tree.File, folders []tree.Folder
 // digestOf identifies the folder and the record of a cluster type. files is the id of the files
 // at its root, and assignments adds the record's assignments. The output contains the digest: if
 // its form changes, the next build writes all records again.
-func digestOf(files tree.ID, r *tree.ClusterTypeRecord, assignments func(*cache.Hash) error) (model.Digest, error) {
+func digestOf(files tree.ID, r *tree.ClusterTypeRecord,
+	assignments func(*cache.Hash) error) (model.Digest, error) {
 	h := cache.NewHash("cluster type").String(string(files))
 	for _, name := range r.Clusters {
 		h.String(name)

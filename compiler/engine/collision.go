@@ -43,7 +43,8 @@ func (as *assignments) centralCollisions(scope *scope) []collision {
 			j, taken := owner[o]
 			if !taken {
 				owner[o] = i
-			} else if as.in.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() && (scope.has(i) || scope.has(j)) {
+			} else if as.in.Schedule.Assignments[j].ClusterType.TypeName() != of.TypeName() &&
+				(scope.has(i) || scope.has(j)) {
 				c := collision{first: j, second: i, object: o}
 				out = append(out, c)
 				owner[o] = as.winner(c, j)

@@ -16,7 +16,8 @@ import (
 
 // clusterValues is the result of a tuple on one cluster.
 type clusterValues struct {
-	Values      model.Value       // the values that differ from the shared ones; null for a removed value
+	// the values that differ from the shared ones; null for a removed value
+	Values      model.Value
 	Diagnostics []diag.Diagnostic // unresolved, without an assignment, and without the shared ones
 }
 
@@ -43,7 +44,8 @@ func (p *Inputs) composeClusters(ctx context.Context) ([]diag.Diagnostic, error)
 		} else if len(t.Clusters) == 0 {
 			unlisted.add(p, n)
 		}
-		if len(t.Clusters) == 0 || slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
+		if len(t.Clusters) == 0 ||
+			slices.ContainsFunc(t.Assignments, func(i int32) bool { return p.Plan.Failed[i] }) {
 			continue
 		}
 		if d, refused := p.refuseComposed(n); refused {
@@ -149,7 +151,8 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 		}
 		key := h.Sum()
 		var made []clusterValues
-		if text, known := table.Get(key); !known || model.Decode(text, &made) != nil || len(made) != len(part) {
+		if text, known := table.Get(key); !known || model.Decode(text, &made) != nil ||
+			len(made) != len(part) {
 			if shared == nil {
 				with, err := p.Plan.Prepare(ctx, []int32{n})
 				if err != nil {
@@ -168,7 +171,8 @@ func (p *Inputs) composeOn(ctx context.Context, n int32, composer *compose.Compo
 				}
 				made = append(made, onOne(shared, composer.ComposeOn(n, c, with)))
 			}
-			if !slices.ContainsFunc(made, func(c clusterValues) bool { return diag.Passing(c.Diagnostics) }) {
+			if !slices.ContainsFunc(made,
+				func(c clusterValues) bool { return diag.Passing(c.Diagnostics) }) {
 				table.Put(key, model.Encode(made))
 			}
 		}
@@ -186,7 +190,10 @@ func onOne(shared, g *compose.Graph) clusterValues {
 	var out clusterValues
 	for _, d := range g.Diagnostics() {
 		if !slices.ContainsFunc(shared.Diagnostics(),
-			func(s diag.Diagnostic) bool { return s.Code == d.Code && s.Path == d.Path && s.Message == d.Message }) {
+			func(s diag.Diagnostic) bool {
+				return s.Code == d.Code && s.Path == d.Path &&
+					s.Message == d.Message
+			}) {
 			out.Diagnostics = append(out.Diagnostics, d)
 		}
 	}
@@ -198,7 +205,8 @@ func onOne(shared, g *compose.Graph) clusterValues {
 		if !slices.ContainsFunc(g.Secrets, is) || !slices.ContainsFunc(shared.Secrets, is) {
 			d := diag.New(diag.ClusterValues, "the secret "+s.Path+" cannot be another one on each "+
 				"cluster: all clusters of a class have the same").On(s.Path)
-			out.Diagnostics = append(out.Diagnostics, locate(d, g).Hinting("give the secret one name on all clusters"))
+			out.Diagnostics = append(out.Diagnostics,
+				locate(d, g).Hinting("give the secret one name on all clusters"))
 			return out
 		}
 	}

@@ -21,7 +21,8 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 	if !ok || as.rows[i].failed {
 		return nil, nil
 	}
-	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 { // most assignments have none
+	// most assignments have none
+	if _, retained, _, err := summary.parts(); err != nil || len(retained) == 0 {
 		return nil, err
 	}
 	with := summary
@@ -34,7 +35,8 @@ func (as *assignments) definitions(i int) (map[string]string, error) {
 // has the definition, it chooses that folder. The other assignments are emitted again without it.
 // Otherwise the objects of two reconcilers would overwrite each other's definition again and
 // again. Helm even refuses an object of another release.
-func (as *assignments) shareDefinitions(ctx context.Context, scope *scope, ct int, collided []collision) error {
+func (as *assignments) shareDefinitions(ctx context.Context, scope *scope, ct int,
+	collided []collision) error {
 	s := as.in.spans[ct]
 	failing := map[int]bool{}
 	for _, c := range collided {

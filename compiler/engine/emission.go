@@ -80,7 +80,8 @@ func (h *emissionSummary) encode() []byte {
 			flags |= f.flag
 		}
 	}
-	b := binary.AppendUvarint(append([]byte{flags}, h.tree[:]...), uint64(len(h.objects)/len(objectDigest{})))
+	b := binary.AppendUvarint(append([]byte{flags}, h.tree[:]...),
+		uint64(len(h.objects)/len(objectDigest{})))
 	b = append(b, h.objects...)
 	if len(h.diagnostics) > 0 {
 		text, _ := json.Marshal(h.diagnostics) // of strings and numbers
@@ -118,7 +119,8 @@ func decodeSummary(b []byte) (h emissionSummary, ok bool) {
 	if size <= 0 || n > uint64(len(h.rest)-size)/uint64(len(objectDigest{})) {
 		return h, false
 	}
-	h.objects, h.rest = h.rest[size:size+int(n)*len(objectDigest{})], h.rest[size+int(n)*len(objectDigest{}):]
+	h.objects, h.rest = h.rest[size:size+int(n)*len(objectDigest{})],
+		h.rest[size+int(n)*len(objectDigest{}):]
 	return h, true
 }
 

@@ -29,7 +29,8 @@ type emission struct {
 // functions. Finally the backends emit the assignments.
 //
 // without are the definitions that each assignment leaves out, by assignment.
-func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]map[string]bool) ([]emission, error) {
+func (e *emitter) emissions(ctx context.Context, numbers []int,
+	without map[int]map[string]bool) ([]emission, error) {
 	out := make([]emission, len(numbers))
 	assigned := make([]*backends.Assignment, len(numbers)) // nil if it has failed
 	late := make([]compose.Late, len(numbers))
@@ -46,7 +47,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 		a := e.assignment(i, g)
 		ds := e.fillChart(&e.in.Schedule.Assignments[i], a)
 		ds = append(slices.Clip(ds), e.plaintexts(&e.in.Schedule.Assignments[i], &a.Manifests)...)
-		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds}, g.Values
+		out[n].summary, late[n].Values = &emissionSummary{failed: diag.Errors(ds), diagnostics: ds},
+			g.Values
 		if !out[n].summary.failed {
 			assigned[n], late[n].Manifests = a, &a.Manifests
 		}
@@ -78,7 +80,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int, without map[int]
 				projections[n].diagnostics, specs[n].Diagnostics)
 			beyond := e.beyond(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
-			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0, projections[n].passing
+			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0,
+				projections[n].passing
 			out[n].summary.requests = e.requests(e.in.Schedule.Assignments[i].Workload, a)
 			out[n].emit(e.in, e.in.backend(e.in.Schedule.Assignments[i].ClusterType), a)
 		}
@@ -252,7 +255,8 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 	case crds == model.SkipCRDs && a.Manifests.Helm != nil && backend.Traits().SkipsDefinitions:
 		return nil
 	default:
-		why, hint = "the reconciler fetches the manifests", "render them: set render: true on the deployment target"
+		why, hint = "the reconciler fetches the manifests",
+			"render them: set render: true on the deployment target"
 	}
 	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
 	return []diag.Diagnostic{diag.New(diag.NoEffect,

@@ -145,7 +145,8 @@ func (e *Environment) build(ctx context.Context, s *scope) error {
 			k.errors[a] = append(k.errors[a], d)
 		}
 	}
-	types, err := (&assembly{in: s.in, scope: s, assignments: e.assignments, keeper: k}).clusterTypes(ctx)
+	types, err := (&assembly{in: s.in, scope: s, assignments: e.assignments, keeper: k}).clusterTypes(
+		ctx)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,8 @@ func (e *Environment) Graph(ctx context.Context, assignment int) (*compose.Graph
 
 // GraphOn returns the configuration graph of an assignment on one of its clusters, without the
 // cluster's own values.
-func (e *Environment) GraphOn(ctx context.Context, assignment int, cluster *model.Cluster) (*compose.Graph, error) {
+func (e *Environment) GraphOn(ctx context.Context, assignment int,
+	cluster *model.Cluster) (*compose.Graph, error) {
 	tuple := e.Plan.TupleOf[assignment]
 	if len(e.Plan.Tuples[tuple].Clusters) == 0 {
 		return e.Graph(ctx, assignment)
@@ -219,7 +221,8 @@ func (e *Environment) GraphOn(ctx context.Context, assignment int, cluster *mode
 }
 
 // Graphs calls f with the configuration graph of each of the given tuples of the plan.
-func (e *Environment) Graphs(ctx context.Context, tuples []int32, f func(tuple int32, g *compose.Graph)) error {
+func (e *Environment) Graphs(ctx context.Context, tuples []int32,
+	f func(tuple int32, g *compose.Graph)) error {
 	const atOnce = 256 // tuples whose functions of the assignment are evaluated together
 	composer := e.Plan.NewComposer()
 	for some := range slices.Chunk(tuples, atOnce) {
@@ -263,7 +266,8 @@ func (e *Environment) Configuration(ctx context.Context, assignment int) (model.
 
 // ApplicationValues returns the application's composed values for the chart of a deployment
 // target, with their provenance. They are the same on all cluster types.
-func (e *Environment) ApplicationValues(w *model.Workload, t *model.DeploymentTarget) *compose.Graph {
+func (e *Environment) ApplicationValues(w *model.Workload,
+	t *model.DeploymentTarget) *compose.Graph {
 	return e.emitter.applicationValues(w, t)
 }
 
@@ -307,7 +311,8 @@ func (e *Environment) Clusters(clusterType string) *tree.ClusterTypeRecord {
 	s := &scope{in: e.Inputs}
 	for i := range e.Model.ClusterTypes {
 		if ct := &e.Model.ClusterTypes[i]; ct.Name == clusterType {
-			return &tree.ClusterTypeRecord{Name: ct.Name, Clusters: s.in.clusterNames(ct.Name), Facts: s.facts(ct)}
+			return &tree.ClusterTypeRecord{Name: ct.Name, Clusters: s.in.clusterNames(ct.Name),
+				Facts: s.facts(ct)}
 		}
 	}
 	return nil
@@ -349,7 +354,8 @@ func (e *Environment) LeftOut(clusterType string) bool { return e.same[clusterTy
 func (e *Environment) AllFailed(yield func(int) bool) {
 	s := &scope{in: e.Inputs, same: e.same}
 	for i := range e.assignments.rows {
-		if e.assignments.rows[i].failed && s.builds(e.Schedule.Assignments[i].ClusterType.Name) && !yield(i) {
+		if e.assignments.rows[i].failed && s.builds(e.Schedule.Assignments[i].ClusterType.Name) &&
+			!yield(i) {
 			return
 		}
 	}
@@ -383,7 +389,8 @@ func (e *Environment) SelectTested(tests []*model.Test) [][]int {
 		for _, c := range e.SelectClusters(t.Clusters) {
 			folders[c.Folder] = true
 		}
-		out[i] = slices.DeleteFunc(out[i], func(n int) bool { return !folders[e.Schedule.Assignments[n].ClusterType.Name] })
+		out[i] = slices.DeleteFunc(out[i],
+			func(n int) bool { return !folders[e.Schedule.Assignments[n].ClusterType.Name] })
 	}
 	return out
 }
@@ -410,7 +417,8 @@ func (e *Environment) SelectClusters(s *model.Selector) []*model.Cluster {
 				labels = map[string]string{}
 			}
 			maps.Copy(labels, all[i].Labels)
-			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Labels(labels)}) {
+			if !yield(selector.Facts{"name": selector.Values(all[i].Name),
+				"labels": selector.Labels(labels)}) {
 				return
 			}
 		}

@@ -88,7 +88,8 @@ type shard struct {
 //
 // Only an explicit removal by name stops the deployments of a cluster.
 func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
-	e := &entries{in: s.in, scope: s, retained: r, reports: out, types: map[string]*model.ClusterType{},
+	e := &entries{in: s.in, scope: s, retained: r, reports: out,
+		types:  map[string]*model.ClusterType{},
 		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},
 		shards: map[string]*shard{}, followed: map[string]bool{}, needed: map[string]map[string]bool{},
 		waits: map[wait]*waitSets{}}
@@ -106,9 +107,11 @@ func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
 	}
 	for i := range s.in.Model.Clusters {
 		c := &s.in.Model.Clusters[i]
-		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.in.request.Shard.Has(name) && s.inRing(c.Folder) {
+		if name := tree.ShardName(c.Name); e.makers[c.Folder] != nil && s.in.request.Shard.Has(name) &&
+			s.inRing(c.Folder) {
 			sh := e.shard(name)
-			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}), append(sh.clusters, c)
+			sh.entries, sh.clusters = append(sh.entries, tree.Entry{Cluster: c.Name, Folder: c.Folder}),
+				append(sh.clusters, c)
 		}
 	}
 	if s.record != nil {
@@ -149,7 +152,8 @@ func (e *entries) refuse(ct *model.ClusterType, reported bool) bool {
 		ds = append(ds, diag.New(diag.NoEntries,
 			fmt.Sprintf("cluster type %s has the name of the folder that entries of clusters are in",
 				backends.EntriesDir)).
-			At(same.Ref(), "").At(ct.Ref().At("entries"), "").On(same.Ref().String()).Hinting("give it another name"))
+			At(same.Ref(), "").At(ct.Ref().At("entries"),
+			"").On(same.Ref().String()).Hinting("give it another name"))
 	}
 	maker, problems := e.in.backend(ct).Entries(e.in.delivered(ct))
 	if ds = append(ds, problems...); !reported {
@@ -189,7 +193,8 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 		default:
 			e.left = append(e.left, r.Cluster)
 		}
-		sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{}), slices.Insert(sh.clusters, n, nil)
+		sh.entries, sh.clusters = slices.Insert(sh.entries, n, tree.Entry{}),
+			slices.Insert(sh.clusters, n, nil)
 		e.stay(sh, n, r)
 	}
 }
@@ -198,7 +203,10 @@ func (e *entries) keep(name string, recorded []tree.EntryRecord) {
 func (e *entries) addFresh(sh *shard, recorded []tree.EntryRecord) {
 	for _, entry := range sh.entries {
 		if _, is := slices.BinarySearchFunc(recorded, entry.Cluster,
-			func(r tree.EntryRecord, cluster string) int { return strings.Compare(r.Cluster, cluster) }); !is {
+			func(r tree.EntryRecord,
+				cluster string) int {
+				return strings.Compare(r.Cluster, cluster)
+			}); !is {
 			e.fresh = append(e.fresh, move{sh, tree.EntryRecord{Cluster: entry.Cluster}, entry.Folder})
 		}
 	}
@@ -243,7 +251,8 @@ func (e *entries) hides(r tree.EntryRecord) bool {
 // classUnknown reports whether errors may hide the classes of clusters.
 func (e *entries) classUnknown() bool {
 	return e.in.Model.Incomplete ||
-		slices.ContainsFunc(e.in.Model.Configs, func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
+		slices.ContainsFunc(e.in.Model.Configs,
+			func(c model.Config) bool { return c.Invalid && c.Clusters == nil }) ||
 		slices.ContainsFunc(e.in.Model.ConfigSchemas,
 			func(s model.ConfigSchema) bool { return s.Invalid && s.Clusters == nil })
 }
@@ -287,7 +296,8 @@ func (e *entries) folderKey(folder string) cache.Key {
 	key, known := e.keys[folder]
 	if !known {
 		values := model.StructOf(model.Field{Name: "value", Value: model.StringOf("value")})
-		example := &model.Cluster{Name: "example", Address: "example", Description: "example", Values: &values}
+		example := &model.Cluster{Name: "example", Address: "example", Description: "example",
+			Values: &values}
 		example.Labels = map[string]string{"label": "label"}
 		key = cache.NewHash("entry").String(folder).Bytes(model.Encode(e.makers[folder](example))).Sum()
 		e.keys[folder] = key
@@ -316,17 +326,18 @@ func (e *entries) trees() []tree.ClusterType {
 		}
 		ct.Content = func(context.Context) (*tree.Content, error) {
 			sh.made.Do(func() { e.make(sh) })
-			return &tree.Content{Entries: sh.entries, Make: func(_ context.Context, folders []int) ([][]backends.File, error) {
-				made := make([][]backends.File, len(folders))
-				for i, n := range folders {
-					if n == tree.Root {
-						made[i] = e.files(sh)
-					} else {
-						made[i] = e.makers[sh.entries[n].Folder](sh.clusters[n])
+			return &tree.Content{Entries: sh.entries,
+				Make: func(_ context.Context, folders []int) ([][]backends.File, error) {
+					made := make([][]backends.File, len(folders))
+					for i, n := range folders {
+						if n == tree.Root {
+							made[i] = e.files(sh)
+						} else {
+							made[i] = e.makers[sh.entries[n].Folder](sh.clusters[n])
+						}
 					}
-				}
-				return made, nil
-			}}, nil
+					return made, nil
+				}}, nil
 		}
 		out = append(out, ct)
 	}

@@ -26,8 +26,9 @@ type Inputs struct {
 	// Plan describes the configuration of the schedule's assignments.
 	Plan *compose.Plan
 
-	request  *Request
-	split    []string                   // cluster types with clusters that get different values, and must not
+	request *Request
+	// cluster types with clusters that get different values, and must not
+	split    []string
 	digests  bool                       // whether Source is identified by the digests of files
 	clusters map[string][]model.Cluster // by cluster type, sorted by name
 	spans    []span                     // by cluster type of the model
@@ -124,9 +125,10 @@ func (p *Inputs) id(assignment int) string { return p.Schedule.Assignments[assig
 // reconciler returns the reconciler of a cluster type. It returns nil if the reconciler has
 // errors.
 func (p *Inputs) reconciler(ct *model.ClusterType) *model.Reconciler {
-	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler, func(r model.Reconciler, name string) int {
-		return strings.Compare(r.Name, name)
-	})
+	i, found := slices.BinarySearchFunc(p.Model.Reconcilers, ct.Reconciler,
+		func(r model.Reconciler, name string) int {
+			return strings.Compare(r.Name, name)
+		})
 	if !found {
 		return nil
 	}
@@ -189,7 +191,8 @@ func (p *Inputs) clusterNames(clusterType string) []string {
 // Bootstrap returns the objects that a cluster needs to pull its folder, as a YAML stream.
 // cluster is the name of a cluster of the type, or "" for any of them. folders are the folders of
 // the cluster type. The reconciler must be known.
-func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte, []diag.Diagnostic) {
+func (p *Inputs) Bootstrap(ct *model.ClusterType, cluster string, folders []tree.Folder) ([]byte,
+	[]diag.Diagnostic) {
 	of := p.delivered(ct)
 	of.Cluster = cluster
 	objects, ds := p.backend(ct).Bootstrap(of, infos(folders))
@@ -209,7 +212,8 @@ func (p *Inputs) Policies(ct *model.ClusterType) ([]byte, []diag.Diagnostic) {
 	}
 	ds := []diag.Diagnostic{diag.New(diag.NoPolicies, "the bounds of workspaces cannot be policies "+
 		"on clusters of type "+ct.Name+": "+accounts.Unknown).
-		At(of.Reconciler.Ref, "").At(of.Ref, "").Hinting("leave --policies out: the build checks the bounds")}
+		At(of.Reconciler.Ref, "").At(of.Ref,
+		"").Hinting("leave --policies out: the build checks the bounds")}
 	diag.Resolve(ds, p.Model.Positions)
 	return nil, ds
 }

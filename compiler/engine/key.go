@@ -18,7 +18,8 @@ func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 	e, of := p.Model.Settings, *ct
 	e.Description, e.After, e.Rings, e.MaxRemovals, e.RemovedClusters = "", nil, nil, "", nil
 	of.KubernetesVersion, of.APIVersions, of.Clusters, of.Digest = "", nil, nil, ""
-	h.String(p.Name).Bytes(model.Encode(e)).Bytes(model.Encode(of)).Bytes(model.Encode(p.reconciler(ct)))
+	h.String(p.Name).Bytes(model.Encode(e)).Bytes(model.Encode(of)).Bytes(
+		model.Encode(p.reconciler(ct)))
 	// Add the declarations of the type's clusters.
 	clusters := p.clusters[ct.Name]
 	h.Int(len(clusters))
@@ -30,7 +31,8 @@ func (p *Inputs) hashType(h *cache.Hash, ct *model.ClusterType) *cache.Hash {
 
 // capabilities identifies the Kubernetes version and the APIs that charts see on a cluster type.
 func capabilities(ct *model.ClusterType) cache.Key {
-	return hashStrings(cache.NewHash("capabilities").String(ct.KubernetesVersion), ct.APIVersions).Sum()
+	return hashStrings(cache.NewHash("capabilities").String(ct.KubernetesVersion),
+		ct.APIVersions).Sum()
 }
 
 // key begins the key of a result in the cache. It adds the inputs that all results share: the

@@ -25,7 +25,8 @@ func (s *Stats) Add(other Stats) {
 			continue
 		}
 		to := &s.Levels[i]
-		to.Computed, to.Reused, to.Seconds = to.Computed+l.Computed, to.Reused+l.Reused, to.Seconds+l.Seconds
+		to.Computed, to.Reused, to.Seconds = to.Computed+l.Computed, to.Reused+l.Reused,
+			to.Seconds+l.Seconds
 		to.ReadBytes, to.WrittenBytes = to.ReadBytes+l.ReadBytes, to.WrittenBytes+l.WrittenBytes
 	}
 }

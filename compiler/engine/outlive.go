@@ -20,14 +20,16 @@ import (
 // because clusters may follow that folder too, by another cluster type or class.
 func (c *changes) reportOutliving(of *effect.Effect) error {
 	type leftover struct{ clusterType, target, objects string }
-	clusters := map[leftover][]string{} // the clusters that keep the objects; empty if the cluster type lists none
+	// the clusters that keep the objects; empty if the cluster type lists none
+	clusters := map[leftover][]string{}
 	var order []leftover
 	var brought map[string]bool
 	for _, w := range of.Ways {
 		if w.From == "" || w.Leaves() || w.From == w.To && c.same(w.From) {
 			continue
 		}
-		before, err := c.scope.record.Part(w.From, func(_, _ string, retains bool) bool { return retains })
+		before, err := c.scope.record.Part(w.From,
+			func(_, _ string, retains bool) bool { return retains })
 		if err != nil {
 			return err
 		}
@@ -50,7 +52,8 @@ func (c *changes) reportOutliving(of *effect.Effect) error {
 					return err
 				}
 			}
-			left = slices.DeleteFunc(left, func(object string) bool { return isDefinition(object) && brought[object] })
+			left = slices.DeleteFunc(left,
+				func(object string) bool { return isDefinition(object) && brought[object] })
 			if len(left) == 0 {
 				continue
 			}
@@ -136,7 +139,8 @@ func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	out := map[string]bool{}
 	n, known := c.numbers[folder]
 	if !known || !c.scope.builds(folder) || c.assignments.types[n].same {
-		before, err := c.scope.record.Part(folder, func(_, _ string, retains bool) bool { return retains })
+		before, err := c.scope.record.Part(folder,
+			func(_, _ string, retains bool) bool { return retains })
 		if err != nil || before == nil || !known && c.keeper.whole(folder) == "" {
 			return out, err
 		}

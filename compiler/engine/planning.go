@@ -30,7 +30,8 @@ func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	r := p.request
 	start := time.Now()
 	pkg, ds, err := evaluate.Environment(ctx, r.Platform, p.Name, r.Declarations,
-		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers, Supervisor: r.Supervisor})
+		evaluate.Options{Cache: r.Meter.Packages(), Registry: r.Registry, Workers: r.Workers,
+			Supervisor: r.Supervisor})
 	r.Meter.took(cache.Model, start)
 	if err != nil {
 		return err
@@ -53,7 +54,8 @@ func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	if r.Ring == "" {
 		out.add(p.checkRings(satisfies)...)
 	}
-	if p.Plan, ds, err = compose.NewPlan(ctx, p.Model, p.Schedule, functions{p, pkg}, satisfies, elsewhere); err != nil {
+	if p.Plan, ds, err = compose.NewPlan(ctx, p.Model, p.Schedule, functions{p, pkg}, satisfies,
+		elsewhere); err != nil {
 		return err
 	}
 	out.add(ds...)
@@ -90,7 +92,8 @@ func (f functions) Apply(ctx context.Context, calls []function.Call) ([]function
 	var missing []int
 	var todo []function.Call
 	for i, c := range calls {
-		keys[i] = f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(model.Encode(c)).Sum()
+		keys[i] = f.in.key("function").String(f.in.Name).String(string(f.digest(c.Entity))).Bytes(
+			model.Encode(c)).Sum()
 		if text, ok := table.Get(keys[i]); ok && model.Decode(text, &out[i]) == nil {
 			continue
 		}
@@ -146,7 +149,8 @@ func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 	f, ds := fleet.Read(p.request.Platform.Files(), p.pinned, p.Model, satisfies)
 	p.Model.Clusters, p.Model.ClustersIncomplete = f.Clusters, f.Incomplete
 	p.Model.ClusterTypes, p.split = f.ClusterTypes, f.Split
-	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0 // the folders of some clusters are not known
+	// the folders of some clusters are not known
+	p.Model.Incomplete = p.Model.Incomplete || len(f.Split) > 0
 	for _, ref := range f.Invalid {
 		p.Model.Invalid[ref] = true
 	}
@@ -158,7 +162,8 @@ func (p *Inputs) readFleet(satisfies selector.Satisfier) []diag.Diagnostic {
 }
 
 // pinned returns the files and the revision that the lock pins for the source of an inventory.
-func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic) {
+func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string,
+	ds []diag.Diagnostic) {
 	source, _ := dependency.SourceOf(m)
 	entry, ds := p.request.Library.Pinned(source)
 	if len(ds) == 0 {
@@ -194,7 +199,8 @@ func (p *Inputs) sourceOf(pkg *evaluate.Package) tree.Source {
 
 // ringsOf returns the ring of each cluster type, with the rings of the request. The members of
 // the request take precedence over labels.
-func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string, []diag.Diagnostic) {
+func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]string,
+	[]diag.Diagnostic) {
 	if r.Members == nil {
 		return schedule.Rings(p.Name, r.Rings, p.Model.ClusterTypes, satisfies)
 	}
@@ -209,7 +215,8 @@ func (p *Inputs) ringsOf(r *Request, satisfies selector.Satisfier) (map[string]s
 	}
 	more, ds := schedule.Rings(p.Name, r.Rings, others, satisfies)
 	maps.Copy(rings, more)
-	return rings, slices.DeleteFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
+	return rings, slices.DeleteFunc(ds,
+		func(d diag.Diagnostic) bool { return d.Severity == diag.Warning })
 }
 
 // checkRings sets the declared rings of the environment. It reports cluster types that are not in
@@ -246,7 +253,8 @@ func (p *Inputs) checkContent() []diag.Diagnostic {
 // checkNumbers warns if the bound on removals is a number, because such a bound counts each
 // listed cluster separately. Budgets of promotion have no other form.
 func (p *Inputs) checkNumbers() []diag.Diagnostic {
-	if n, err := strconv.Atoi(p.Model.MaxRemovals); err != nil || n == 0 || len(p.Model.Clusters) == 0 {
+	if n, err := strconv.Atoi(p.Model.MaxRemovals); err != nil || n == 0 ||
+		len(p.Model.Clusters) == 0 {
 		return nil
 	}
 	ref := model.Ref{Collection: "environments", Name: p.Name}.At("removals.max")
@@ -271,8 +279,9 @@ func (p *Inputs) checkClusterValues() (ds []diag.Diagnostic) {
 					"the values of cluster "+c.Name+" reach nothing: the reconciler "+r.Name+
 						" has one folder for all clusters of a type").
 					On(ref.String()).At(ref, "").Hinting(fmt.Sprintf("copy cluster type %s to clusterTypes: "+
-					"%[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: %[2]q "+
-					"without values and configs: %[2]q: {match: clusterType: %[2]q, values: {...}}", ct.TypeName(), c.Name)))
+					"%[2]q, add that to the policies that name %[1]s, and write clusters: %[2]q: clusterType: "+
+					"%[2]q without values and configs: %[2]q: {match: clusterType: %[2]q, values: {...}}",
+					ct.TypeName(), c.Name)))
 			}
 		}
 	}
@@ -312,11 +321,13 @@ func (p *Inputs) checkClusterKeys() []diag.Diagnostic {
 				continue
 			}
 			seen[f.Name] = true
-			near := slices.IndexFunc(known, func(name string) bool { return spelling.Misspelt(f.Name, name) })
+			near := slices.IndexFunc(known,
+				func(name string) bool { return spelling.Misspelt(f.Name, name) })
 			if _, there := slices.BinarySearch(known, f.Name); there || near < 0 {
 				continue
 			}
-			ref := model.Ref{Collection: clusters, Name: c.Name, Path: model.JoinPath("values", model.Label(f.Name))}
+			ref := model.Ref{Collection: clusters, Name: c.Name,
+				Path: model.JoinPath("values", model.Label(f.Name))}
 			ds = append(ds, diag.New(diag.LikelyMisspelt,
 				fmt.Sprintf("no config has a value %s, which cluster %s has, and it looks like %s", f.Name,
 					c.Name, known[near])).

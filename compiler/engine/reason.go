@@ -78,15 +78,17 @@ var reasons = [...]reasonTexts{
 	foreignFolders:    {kept: "folders of another reconciler are kept"},
 
 	hiddenClass: {
-		code:  diag.WaitingClusters,
-		one:   "cluster {cluster} stays with its folder: errors hide which class that is",
-		many:  "{n} clusters of {type} stay with their folders: errors hide which class that is ({clusters})",
+		code: diag.WaitingClusters,
+		one:  "cluster {cluster} stays with its folder: errors hide which class that is",
+		many: "{n} clusters of {type} stay with their folders: errors hide which class that is " +
+			"({clusters})",
 		hint:  "correct the errors of configs and config schemas; it goes on with the next build",
 		hints: "correct the errors of configs and config schemas; they go on with the next build",
 	},
 	missingAssignment: {
 		code: diag.WaitingClusters,
-		one:  "cluster {cluster} stays with its folder: errors keep {targets} out of {folder}, which comes next",
+		one: "cluster {cluster} stays with its folder: errors keep {targets} out of {folder}, which " +
+			"comes next",
 		many: "{n} clusters of {type} stay with their folders: errors keep {targets} out of {folder}, " +
 			"which comes next ({clusters})",
 		hint:  correctTargets + "it goes on with the next build",
@@ -94,39 +96,39 @@ var reasons = [...]reasonTexts{
 	},
 	keptWithValues: {
 		code: diag.WaitingClusters,
-		one: "cluster {cluster} stays with its folder: errors keep {targets} as it was in {folder}, which " +
-			"comes next, with values of single clusters as they were",
-		many: "{n} clusters of {type} stay with their folders: errors keep {targets} as it was in {folder}, " +
-			"which comes next, with values of single clusters as they were ({clusters})",
+		one: "cluster {cluster} stays with its folder: errors keep {targets} as it was in {folder}, " +
+			"which comes next, with values of single clusters as they were",
+		many: "{n} clusters of {type} stay with their folders: errors keep {targets} as it was in " +
+			"{folder}, which comes next, with values of single clusters as they were ({clusters})",
 		hint:  correctTargets + "it goes on with the next build",
 		hints: correctTargets + "they go on with the next build",
 	},
 	ownValuesKept: {
 		code: diag.WaitingClusters,
-		one: "cluster {cluster} keeps its entry, and the values in it, as errors keep {targets} as it was " +
-			"in {folder}",
-		many: "{n} clusters of {type} keep their entries, and the values in them, as errors keep {targets} " +
-			"as it was in {folder} ({clusters})",
+		one: "cluster {cluster} keeps its entry, and the values in it, as errors keep {targets} as it " +
+			"was in {folder}",
+		many: "{n} clusters of {type} keep their entries, and the values in them, as errors keep " +
+			"{targets} as it was in {folder} ({clusters})",
 		hint:  correctTargets + "it goes on with the next build",
 		hints: correctTargets + "they go on with the next build",
 	},
 	noEntry: {
 		code: diag.WaitingClusters,
-		one: "cluster {cluster} gets no entry yet: errors keep {targets} as it was in {folder}, with values " +
-			"of single clusters as they were",
-		many: "{n} clusters of {type} get no entries yet: errors keep {targets} as it was in {folder}, with " +
-			"values of single clusters as they were ({clusters})",
+		one: "cluster {cluster} gets no entry yet: errors keep {targets} as it was in {folder}, with " +
+			"values of single clusters as they were",
+		many: "{n} clusters of {type} get no entries yet: errors keep {targets} as it was in {folder}, " +
+			"with values of single clusters as they were ({clusters})",
 		hint:  correctTargets + "it goes on with the next build",
 		hints: correctTargets + "they go on with the next build",
 	},
 	otherClusterType: {
 		code: diag.OtherClusterType,
-		one: "cluster {cluster} goes from cluster type {from} to {to}: what ran there is removed, and runs " +
-			"anew",
-		many: "{n} clusters go from cluster type {from} to {to}: what ran there is removed, and runs anew " +
-			"({clusters})",
-		hint: "apply to it what kalypso bootstrap cluster {environment}/{cluster} prints: its reconciler " +
-			"may not read the other folder before",
+		one: "cluster {cluster} goes from cluster type {from} to {to}: what ran there is removed, and " +
+			"runs anew",
+		many: "{n} clusters go from cluster type {from} to {to}: what ran there is removed, and runs " +
+			"anew ({clusters})",
+		hint: "apply to it what kalypso bootstrap cluster {environment}/{cluster} prints: its " +
+			"reconciler may not read the other folder before",
 		hints: "apply to each of them what kalypso bootstrap cluster prints for it, as for " +
 			"{environment}/{cluster}: its reconciler may not read the other folder before",
 	},
@@ -148,36 +150,36 @@ var reasons = [...]reasonTexts{
 
 	recordedClusters: {
 		code: diag.LostCluster,
-		one: "errors hide cluster {cluster} of cluster type {type}: the cluster type goes on with what is " +
-			"recorded of that",
-		many: "errors hide clusters {cluster} and {more} more of cluster type {type}: the cluster type goes " +
-			"on with what is recorded of that",
+		one: "errors hide cluster {cluster} of cluster type {type}: the cluster type goes on with what " +
+			"is recorded of that",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}: the cluster type " +
+			"goes on with what is recorded of that",
 		hint:  correctCluster,
 		hints: correctClusters,
 	},
 	unrecordedFacts: {
 		code: diag.LostCluster,
-		one: "errors hide cluster {cluster} of cluster type {type}, which stays as it is, because its record " +
-			"does not say what of single clusters is in its files",
-		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, which stays as it is, " +
-			"because its record does not say what of single clusters is in its files",
+		one: "errors hide cluster {cluster} of cluster type {type}, which stays as it is, because its " +
+			"record does not say what of single clusters is in its files",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, which stays as " +
+			"it is, because its record does not say what of single clusters is in its files",
 		hint:  correctCluster,
 		hints: correctClusters,
 	},
 	newValue: {
 		code: diag.LostCluster,
-		one: "errors hide cluster {cluster} of cluster type {type}, and {targets} takes a new value from " +
-			"each cluster: {value}",
-		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, and {targets} takes a " +
-			"new value from each cluster: {value}",
+		one: "errors hide cluster {cluster} of cluster type {type}, and {targets} takes a new value " +
+			"from each cluster: {value}",
+		many: "errors hide clusters {cluster} and {more} more of cluster type {type}, and {targets} " +
+			"takes a new value from each cluster: {value}",
 		hint:  correctCluster,
 		hints: correctClusters,
 	},
 
 	newValueInEntry: {
 		code: diag.ClusterValues,
-		one: "{targets} takes a new value from each cluster, {value}, and the entry of cluster {cluster} " +
-			"stays as it is, without one",
+		one: "{targets} takes a new value from each cluster, {value}, and the entry of cluster " +
+			"{cluster} stays as it is, without one",
 		hint: "correct what is wrong with {cluster}, list it again, or remove it: environments: " +
 			"{environmentLabel}: removals: clusters: [{quoted}]",
 	},
@@ -225,9 +227,11 @@ func (r reason) diagnostic(s subject) diag.Diagnostic {
 	if more := len(s.clusters) - 5; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	fill := strings.NewReplacer("{environment}", s.environment, "{environmentLabel}", model.Label(s.environment),
+	fill := strings.NewReplacer("{environment}", s.environment, "{environmentLabel}",
+		model.Label(s.environment),
 		"{type}", s.clusterType, "{folder}", s.folder, "{from}", s.from, "{to}", s.to, "{value}", s.value,
-		"{other}", s.other, "{targets}", kubernetes.Few(s.targets), "{clusters}", kubernetes.Few(s.clusters),
+		"{other}", s.other, "{targets}", kubernetes.Few(s.targets), "{clusters}",
+		kubernetes.Few(s.clusters),
 		"{cluster}", first, "{quoted}", strconv.Quote(first), "{first}", names,
 		"{n}", strconv.Itoa(len(s.clusters)), "{more}", strconv.Itoa(len(s.clusters)-1)).Replace
 	texts := &reasons[r]

@@ -41,8 +41,10 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 // if errors or quotas concern its assignments, or if a part of the former folder is kept.
 func (as *assignments) typeKey(s *scope, r *retained, ct int) (key cache.Key, ok bool) {
 	of, at := &as.in.Model.ClusterTypes[ct], as.in.spans[ct]
-	if as.in.Model.Incomplete || !as.in.Reconciled(of) || r.folders[of.Name] != nil || s.lostClusters[of.Name] != nil ||
-		slices.ContainsFunc(as.in.Model.Workspaces, func(w model.Workspace) bool { return w.Quota != nil }) {
+	if as.in.Model.Incomplete || !as.in.Reconciled(of) || r.folders[of.Name] != nil ||
+		s.lostClusters[of.Name] != nil ||
+		slices.ContainsFunc(as.in.Model.Workspaces,
+			func(w model.Workspace) bool { return w.Quota != nil }) {
 		return key, false
 	}
 	h := as.in.indexKey("whole cluster type", of).Key(as.in.clusterTypeFacts(of)).Key(capabilities(of))
@@ -58,7 +60,8 @@ func (as *assignments) typeKey(s *scope, r *retained, ct int) (key cache.Key, ok
 			return key, false
 		}
 		tuple := &as.in.Plan.Tuples[as.in.Plan.TupleOf[i]]
-		h.Key(tuple.Digest).Key(as.targetFacts(a, content)).String(a.Version).String(as.in.Plan.Namespaces[i]).Int(a.Wave)
+		h.Key(tuple.Digest).Key(as.targetFacts(a, content)).String(a.Version).String(
+			as.in.Plan.Namespaces[i]).Int(a.Wave)
 		for _, names := range [][]string{a.DependsOn, a.Policies, a.SparedBy} {
 			hashStrings(h, names)
 		}
@@ -81,7 +84,8 @@ func (as *assignments) cacheType(ct int, digest model.Digest, ds []diag.Diagnost
 		}
 		lists.add(t.lists)
 	}
-	text, err := json.Marshal(cachedType{Digest: digest, Lists: slices.Sorted(maps.Keys(lists.paths)), Diagnostics: ds})
+	text, err := json.Marshal(
+		cachedType{Digest: digest, Lists: slices.Sorted(maps.Keys(lists.paths)), Diagnostics: ds})
 	if err == nil {
 		as.cachedTypes().Put(as.types[ct].key, text)
 	}

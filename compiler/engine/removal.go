@@ -61,7 +61,8 @@ func (c *changes) check() (out removalCheck, err error) {
 	}
 	c.reportLeaving(leaves)
 	for n := range c.types {
-		if name := c.in.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.scope.builds(name) && !c.same(name) {
+		if name := c.in.Model.ClusterTypes[n].Name; c.types[n].kept == "" && c.scope.builds(name) &&
+			!c.same(name) {
 			if err := c.reportIndex(name); err != nil {
 				return out, err
 			}
@@ -176,7 +177,8 @@ func (c *changes) reportLeaving(leaves []departure) {
 			b != nil && !b.Traits().DeletesUnlisted {
 			continue
 		}
-		key := fmt.Sprint(c.in.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "", c.holdsUp(l))
+		key := fmt.Sprint(c.in.forMachines(l.record.Backend), l.record.Orphan, l.renamed() != "",
+			c.holdsUp(l))
 		if alike[key] == nil {
 			order = append(order, key)
 		}
@@ -279,7 +281,8 @@ func removal(clusterType string, f backends.Folder, renamed string) diag.Diagnos
 	case renamed != "":
 		what = "is renamed to " + renamed
 	}
-	d := diag.New(diag.RemovesNamespace, fmt.Sprintf("namespace %s of cluster type %s %s", f.Namespace, clusterType, what))
+	d := diag.New(diag.RemovesNamespace,
+		fmt.Sprintf("namespace %s of cluster type %s %s", f.Namespace, clusterType, what))
 	if f.Orphan {
 		return d
 	}
@@ -315,9 +318,11 @@ func (c *changes) reportIndex(clusterType string) error {
 // machineRemoval describes what the machines of a cluster type lose when an assignment is
 // removed.
 func machineRemoval(clusterType string, f backends.Folder) diag.Diagnostic {
-	what := fmt.Sprintf("%s is removed from the machines of cluster type %s", f.DeploymentTarget, clusterType)
+	what := fmt.Sprintf("%s is removed from the machines of cluster type %s", f.DeploymentTarget,
+		clusterType)
 	if f.Orphan {
-		return diag.New(diag.RemovesNamespace, what+", and its user and directories stay, as its namespace service says")
+		return diag.New(diag.RemovesNamespace,
+			what+", and its user and directories stay, as its namespace service says")
 	}
 	return diag.New(diag.RemovesNamespace, what).
 		Hinting("its user goes with /etc/<user>, /var/lib/<user> and what is in them, and so do " +

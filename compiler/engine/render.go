@@ -48,7 +48,8 @@ func (e *emitter) applicationValues(w *model.Workload, t *model.DeploymentTarget
 // values and, if the deployment target wants them, the platform's values. Values that configs
 // remove are null, which removes a default of the chart. Numbers are in canonical form, because
 // Helm does not preserve their text.
-func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value, []diag.Diagnostic) {
+func (e *emitter) chartValues(a *schedule.Assignment, platform, removed model.Value) (model.Value,
+	[]diag.Diagnostic) {
 	g := e.applicationValues(a.Workload, a.Target)
 	if g.Failed {
 		return model.Value{}, g.Diagnostics()
@@ -72,7 +73,8 @@ func (e *emitter) plaintexts(a *schedule.Assignment, m *model.Manifests) []diag.
 // fillChart sets the release name and the application's values of the assignment's chart, if it
 // has one. It checks that the platform's values fit in. The backend adds those, because some
 // backends add them cluster by cluster.
-func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignment) []diag.Diagnostic {
+func (e *emitter) fillChart(a *schedule.Assignment,
+	assigned *backends.Assignment) []diag.Diagnostic {
 	if a.Manifests.Helm == nil {
 		return nil
 	}
@@ -94,7 +96,8 @@ func (e *emitter) fillChart(a *schedule.Assignment, assigned *backends.Assignmen
 
 // project renders the manifests of assignments concurrently if their backends need that. Elements
 // of assigned are nil for assignments that have failed before.
-func (e *emitter) project(ctx context.Context, numbers []int, assigned []*backends.Assignment) ([]projection, error) {
+func (e *emitter) project(ctx context.Context, numbers []int,
+	assigned []*backends.Assignment) ([]projection, error) {
 	out := make([]projection, len(numbers))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -139,7 +142,8 @@ func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source
 
 // pinned returns the pin of an assignment's source, or the diagnostics that explain why it cannot
 // be used. A playbook that is not rendered needs only its pin, not its content.
-func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry, []diag.Diagnostic) {
+func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry,
+	[]diag.Diagnostic) {
 	if a.Manifests.Ansible != nil && !a.Target.Render {
 		return e.in.request.Library.Entry(source)
 	}
@@ -160,10 +164,12 @@ func (e *emitter) lacks(a *schedule.Assignment) bool {
 // job returns the rendering job of an assignment, without the content of its source.
 func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *project.Job {
 	if h := assigned.Manifests.Helm; h != nil {
-		values, _ := e.chartValues(a, assigned.Values, assigned.Removed) // fillChart has checked that they fit
+		// fillChart has checked that they fit
+		values, _ := e.chartValues(a, assigned.Values, assigned.Removed)
 		return &project.Job{Helm: &helm.Request{
 			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
-			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"), APIVersions: a.ClusterType.APIVersions,
+			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"),
+			APIVersions:       a.ClusterType.APIVersions,
 		}}
 	}
 	r := &kustomize.Request{}
@@ -188,7 +194,8 @@ type renderResult struct {
 
 // render renders a job with the content that an entry pins, or returns the cached result.
 // Assignments that need the same result at the same time wait for one render.
-func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency.Entry) (renderResult, error) {
+func (e *emitter) render(ctx context.Context, job *project.Job,
+	entry dependency.Entry) (renderResult, error) {
 	defer e.in.request.Meter.took(cache.Projection, time.Now())
 	key := e.in.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
 	mine := false
@@ -209,7 +216,8 @@ func (e *emitter) render(ctx context.Context, job *project.Job, entry dependency
 
 func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
 	entry dependency.Entry) (r renderResult, err error) {
-	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
+	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok &&
+		model.Decode(data, &r.Outcome) == nil {
 		e.in.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
 	}
@@ -256,9 +264,11 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 		return projection{diagnostics: ds, passing: true}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tree.Refused)) {
-		ds = append(ds, diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
-			Hinting(archive.WayOut(tree.Refused[name],
-				"keep it as a file of the repository")+", or let the machines fetch the playbook: remove render: true"))
+		ds = append(ds,
+			diag.New(diag.BadSource, fmt.Sprintf("%s of %s %s", name, entry.Source, tree.Refused[name])).
+				Hinting(archive.WayOut(tree.Refused[name],
+					"keep it as a file of the repository")+
+					", or let the machines fetch the playbook: remove render: true"))
 	}
 	if len(ds) > 0 {
 		return projection{diagnostics: ds}
@@ -266,7 +276,8 @@ func (e *emitter) playbook(a *schedule.Assignment, entry dependency.Entry) proje
 	for name, f := range tree.Files {
 		p.Files = append(p.Files, model.ProjectedFile{Path: name, Data: f.Data, Executable: f.Executable})
 	}
-	slices.SortFunc(p.Files, func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(p.Files,
+		func(a, b model.ProjectedFile) int { return strings.Compare(a.Path, b.Path) })
 	return projection{projection: p}
 }
 

@@ -140,7 +140,8 @@ func (r *reports) add(ds ...diag.Diagnostic) {
 
 // drop removes the diagnostics with this code and this path.
 func (r *reports) drop(code diag.Code, path string) {
-	r.all = slices.DeleteFunc(r.all, func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
+	r.all = slices.DeleteFunc(r.all,
+		func(d diag.Diagnostic) bool { return d.Code == code && d.Path == path })
 }
 
 // newSatisfier returns a satisfier that evaluates selectors with CUE. It is safe for concurrent

@@ -52,7 +52,8 @@ type lostSelector struct {
 // previous selection stays as it is: recorded folders are kept. An assignment is not built if it
 // exists only because a policy no longer denies it.
 func retain(s *scope, out *reports) (*retained, error) {
-	r := &retained{in: s.in, scope: s, folders: map[string]map[string]bool{}, denied: map[string][]tree.Denied{}}
+	r := &retained{in: s.in, scope: s, folders: map[string]map[string]bool{},
+		denied: map[string][]tree.Denied{}}
 	all := r.lostSelectors()
 	if s.record != nil && len(all) > 0 {
 		for _, entry := range s.record.ClusterTypes {
@@ -70,7 +71,8 @@ func retain(s *scope, out *reports) (*retained, error) {
 	// Drop the warnings that retained folders have no assignment.
 	targets := map[string]bool{}
 	for clusterType, folders := range r.folders {
-		out.drop(diag.EmptyClusterType, model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
+		out.drop(diag.EmptyClusterType,
+			model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}.String())
 		for target := range folders {
 			targets[target] = true
 		}
@@ -108,7 +110,8 @@ func (r *retained) followHidden(out *reports) {
 		}
 	}
 	for i := range r.in.Model.Inventories {
-		causes = append(causes, model.Ref{Collection: "inventories", Name: r.in.Model.Inventories[i].Name}.String())
+		causes = append(causes,
+			model.Ref{Collection: "inventories", Name: r.in.Model.Inventories[i].Name}.String())
 	}
 	slices.Sort(causes)
 	for i := range out.all {
@@ -145,7 +148,8 @@ func (r *retained) lostSelectors() []*lostSelector {
 	}
 	for ref := range r.in.Model.Invalid {
 		if ref.Collection == "schedulingPolicies" && ref.Path == "" {
-			out = append(out, &lostSelector{entity: ref, assigns: true, pins: true, denies: true, spares: true})
+			out = append(out,
+				&lostSelector{entity: ref, assigns: true, pins: true, denies: true, spares: true})
 		}
 	}
 	slices.SortStableFunc(out,
@@ -162,7 +166,8 @@ func (r *retained) mayBeEmpty(ref model.Ref) bool {
 
 // retainOf retains the previous selections of lost selectors in a cluster type.
 func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
-	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes, func(t model.ClusterType) bool { return t.Name == ct.Name })
+	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes,
+		func(t model.ClusterType) bool { return t.Name == ct.Name })
 	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
 		return
 	}
@@ -208,7 +213,8 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 // selects none. It reports whether that is the cause.
 func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lostSelector) (retains bool) {
 	for _, l := range all {
-		selected := slices.ContainsFunc(ct.Assignments, func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
+		selected := slices.ContainsFunc(ct.Assignments,
+			func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
 			l.denies && slices.ContainsFunc(ct.Denied,
 				func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
 		if !selected || !strings.HasSuffix(l.selector, ".clusters") {
@@ -252,7 +258,8 @@ func (l *lostSelector) concern(environment, clusterType, target string) {
 func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSelector) {
 	var by []string
 	for _, l := range all {
-		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) || slices.Contains(by, l.entity.Name) {
+		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) ||
+			slices.Contains(by, l.entity.Name) {
 			continue
 		}
 		by = append(by, l.entity.Name)
@@ -262,7 +269,8 @@ func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSe
 		}
 	}
 	if len(by) > 0 {
-		r.denied[clusterType] = append(r.denied[clusterType], tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
+		r.denied[clusterType] = append(r.denied[clusterType],
+			tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
 	}
 }
 
@@ -301,7 +309,8 @@ func (r *retained) reportLost(l *lostSelector, out *reports) {
 	d.Code, d.Severity = diag.SelectsNoMore, diag.SelectsNoMore.Severity()
 	d.Message += ", and selected something before"
 	way := fmt.Sprintf("what it had selected stays as it is; if it may select nothing, write "+
-		"allowEmpty: true on the %s, build once with --allow-empty %s, or remove the %s", kind, l.entity.Name, kind)
+		"allowEmpty: true on the %s, build once with --allow-empty %s, or remove the %s", kind,
+		l.entity.Name, kind)
 	if d.Hint != "" {
 		way = d.Hint + "; " + way
 	}
@@ -326,7 +335,8 @@ func (r *retained) deniedOf(clusterType string) []tree.Denied {
 			out = slices.Insert(out, i, d)
 			continue
 		}
-		out[i].Policies = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[i].Policies, d.Policies))))
+		out[i].Policies = slices.Compact(
+			slices.Sorted(slices.Values(slices.Concat(out[i].Policies, d.Policies))))
 	}
 	return out
 }
@@ -431,7 +441,8 @@ func (s *scope) takesNew(n int, r *tree.ClusterTypeRecord, lost []string) (ds []
 			}
 			all[i].Composed = maps.Clone(all[i].Composed)
 			all[i].Composed[target] = model.StructOf(slices.DeleteFunc(slices.Clone(values.Fields()), is)...)
-			all[i].Digest = model.DigestBytes([]byte(string(all[i].Digest) + " without what is new in " + target))
+			all[i].Digest = model.DigestBytes(
+				[]byte(string(all[i].Digest) + " without what is new in " + target))
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(added)) {

@@ -29,7 +29,8 @@ func (s *scope) inRing(clusterType string) bool {
 	if s.in.request.Ring == "" {
 		return true
 	}
-	if slices.ContainsFunc(s.in.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == clusterType }) {
+	if slices.ContainsFunc(s.in.Model.ClusterTypes,
+		func(ct model.ClusterType) bool { return ct.Name == clusterType }) {
 		return s.in.rings[clusterType] == s.in.request.Ring
 	}
 	ring := s.record.RingOf(clusterType)
@@ -64,7 +65,8 @@ func (s *scope) lost(clusterType, cluster string) bool {
 	if s.in.Model.Invalid[model.Ref{Collection: clusters, Name: cluster}] {
 		return true
 	}
-	return (s.in.Model.Incomplete || s.in.Model.ClustersIncomplete) && s.in.Model.Cluster(cluster) == nil
+	return (s.in.Model.Incomplete || s.in.Model.ClustersIncomplete) &&
+		s.in.Model.Cluster(cluster) == nil
 }
 
 // holdsLost reports whether a cluster type stays as it is because of clusters that errors hide.
@@ -91,7 +93,8 @@ func (s *scope) facts(ct *model.ClusterType) []tree.ClusterFacts {
 	}
 	for i := range of {
 		c := &of[i]
-		f := tree.ClusterFacts{Cluster: c.Name, Values: c.Values, Composed: c.Composed, Kept: l.has(c.Name)}
+		f := tree.ClusterFacts{Cluster: c.Name, Values: c.Values, Composed: c.Composed,
+			Kept: l.has(c.Name)}
 		if b.Traits().Machines { // an inventory contains these too
 			f.Address, f.Labels = c.Address, c.Labels
 		}

@@ -15,7 +15,8 @@ import (
 // settle fails the assignments that depend on failed ones, and lets clusters stay with the
 // folders that they follow. Each step may cause the other, so settle repeats both until nothing
 // changes.
-func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper, error) {
+func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper,
+	error) {
 	for {
 		k, err := newKeeper(s, as, r, entries)
 		if err != nil {
@@ -52,7 +53,8 @@ type folderKey struct{ clusterType, target string }
 
 // newKeeper reads the records of the cluster types that may have to keep something.
 func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
-	k := &keeper{in: s.in, scope: s, retained: r, entries: e, records: map[string]*tree.ClusterTypeRecord{},
+	k := &keeper{in: s.in, scope: s, retained: r, entries: e,
+		records:  map[string]*tree.ClusterTypeRecord{},
 		recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
 	if s.record == nil {
 		return k, nil
@@ -104,7 +106,8 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 // needed returns the recorded folders that kept folders depend on and that would be removed.
 // Without them, the kept folders would wait for their dependencies forever. kept are the kept
 // folders so far, and there has the deployment targets of all folders so far.
-func (k *keeper) needed(clusterType string, kept []backends.Folder, there map[string]bool) []backends.Folder {
+func (k *keeper) needed(clusterType string, kept []backends.Folder,
+	there map[string]bool) []backends.Folder {
 	var out []backends.Folder
 	for todo := kept; len(todo) > 0; {
 		f := todo[0]
@@ -241,7 +244,8 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 			continue
 		}
 		a := &d.in.Schedule.Assignments[i]
-		if why, cannot := d.cannotBuild(a, d.assignments.folder(i, emissionSummary{}), kept, owner, there); cannot {
+		if why, cannot := d.cannotBuild(a, d.assignments.folder(i, emissionSummary{}), kept, owner,
+			there); cannot {
 			ds = append(ds, why.For(a.ID(d.in.Name)))
 			d.assignments.rows[i].failed = true
 		}
@@ -255,13 +259,16 @@ func (d *dependents) fail() (ds []diag.Diagnostic) {
 func (d *dependents) cannotBuild(a *schedule.Assignment, f backends.Folder, kept []backends.Folder,
 	owner map[string]string, there map[string]bool) (diag.Diagnostic, bool) {
 	ref := a.Workload.TargetRef(a.Target.Name)
-	s := subject{clusterType: d.ct.Name, targets: []string{f.DeploymentTarget}, value: f.Namespace, to: f.Backend}
+	s := subject{clusterType: d.ct.Name, targets: []string{f.DeploymentTarget}, value: f.Namespace,
+		to: f.Backend}
 	why := otherReconciler
-	if i := slices.IndexFunc(kept, func(k backends.Folder) bool { return k.Backend != f.Backend }); i >= 0 {
+	if i := slices.IndexFunc(kept,
+		func(k backends.Folder) bool { return k.Backend != f.Backend }); i >= 0 {
 		s.from, s.other, ref = kept[i].Backend, kept[i].DeploymentTarget, d.ct.Ref().At("reconciler")
 	} else if other := owner[f.Namespace]; other != "" && other != f.DeploymentTarget {
 		why, s.other = keptNamespace, other
-	} else if i := slices.IndexFunc(f.DependsOn, func(target string) bool { return !there[target] }); i >= 0 {
+	} else if i := slices.IndexFunc(f.DependsOn,
+		func(target string) bool { return !there[target] }); i >= 0 {
 		why, s.other, ref = unbuiltDependency, f.DependsOn[i], ref.At("dependsOn")
 	} else {
 		return diag.Diagnostic{}, false
@@ -321,7 +328,8 @@ func (e *entries) holdBack(as *assignments, k *keeper) (bool, error) {
 			}
 			if n, listed := sh.find(r.Cluster); listed && sh.entries[n].Folder == r.Folder &&
 				!sh.entries[n].Kept && e.changes(sh, n, r) {
-				e.wait(wait{e.types[r.Folder].TypeName(), r.Folder, ownValuesKept}, r.Cluster, keeps[r.Folder]...)
+				e.wait(wait{e.types[r.Folder].TypeName(), r.Folder, ownValuesKept}, r.Cluster,
+					keeps[r.Folder]...)
 				e.stay(sh, n, r)
 			}
 		}

@@ -52,7 +52,8 @@ const (
 // it.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true),
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithLowerEncoderMem(true),
 			zstd.WithWindowSize(blockSize), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
 		if err != nil {
 			panic(err) // only a wrong option causes an error
@@ -188,7 +189,8 @@ func filesOf(b []byte) []backends.File {
 		if err != nil {
 			return nil
 		}
-		files, b = append(files, backends.File{Path: string(path), Data: data, Executable: executable}), rest
+		files, b = append(files, backends.File{Path: string(path), Data: data, Executable: executable}),
+			rest
 	}
 	return files
 }

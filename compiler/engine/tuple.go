@@ -124,7 +124,8 @@ func (ts *tuples) summary(assignment int) *tupleSummary {
 // resolve makes the summaries of the tuples of a cluster type, from the table or by composing
 // them. If several goroutines need a tuple, one of them resolves it and the others wait.
 // Afterwards the table has the summaries of all these tuples.
-func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32, composer *compose.Composer) error {
+func (ts *tuples) resolve(ctx context.Context, table table, numbers []int32,
+	composer *compose.Composer) error {
 	mine := &claim{done: make(chan struct{})}
 	var others, missing []int32
 	claimed, h := 0, cache.NewHash("")
@@ -179,7 +180,8 @@ func (ts *tuples) remember(table table, h *cache.Hash, n int32) {
 }
 
 // compose composes tuples and caches their summaries.
-func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compose.Composer, table table) error {
+func (ts *tuples) compose(ctx context.Context, missing []int32, composer *compose.Composer,
+	table table) error {
 	if len(missing) == 0 {
 		return nil
 	}

@@ -32,7 +32,8 @@ type NotAnApplicationError struct{ Dir string }
 
 func (e *NotAnApplicationError) Error() string {
 	return fmt.Sprintf("%s is no application: it has neither %s; run kalypso where one is, name "+
-		"that folder with -C, or let kalypso init --app write one", e.Dir, strings.Join(ApplicationFiles, " nor "))
+		"that folder with -C, or let kalypso init --app write one", e.Dir,
+		strings.Join(ApplicationFiles, " nor "))
 }
 
 // Application evaluates the folder of an application. It returns the manifests to render, and
@@ -96,12 +97,14 @@ func ApplicationDeclarations(ctx context.Context, dir string,
 	if len(declarations) == 0 && !diag.Errors(ds) {
 		ds = append(ds, a.noTargets())
 	}
-	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(declarations,
+		func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	return declarations, diag.Sort(ds), nil
 }
 
 // read evaluates the application's own file, and finds the targets.
-func (a *application) read(ctx context.Context) (*model.Application, []model.Declaration, []diag.Diagnostic, error) {
+func (a *application) read(ctx context.Context) (*model.Application, []model.Declaration,
+	[]diag.Diagnostic, error) {
 	app, declarations, ds, err := a.declared(ctx)
 	if app == nil || err != nil {
 		return nil, nil, ds, err
@@ -153,7 +156,8 @@ func (a *application) withoutFolder(declarations []model.Declaration) []diag.Dia
 			continue
 		}
 		ds = append(ds, diag.New(diag.NoContent,
-			fmt.Sprintf("environment %s has no target: there is no %s/%s", s.Name, source.Environments, s.Name)).
+			fmt.Sprintf("environment %s has no target: there is no %s/%s", s.Name, source.Environments,
+				s.Name)).
 			At(model.Ref{Collection: "environments", Name: s.Name}, "").
 			Hinting("make the folder, with a values.yaml that may be empty, or remove the entry"))
 	}
@@ -209,7 +213,8 @@ func (a *application) targets() ([]model.ApplicationTarget, []diag.Diagnostic) {
 	if len(out) == 0 {
 		ds = append(ds, diag.New(diag.NoContent, "the application has no environments").
 			In(model.Position{File: a.file, Line: 1, Column: 1}, "").
-			Hinting("make a folder environments/<environment>/<target> with a values.yaml, which may be empty"))
+			Hinting("make a folder environments/<environment>/<target> with a values.yaml, which may be "+
+				"empty"))
 	}
 	return out, ds
 }
@@ -329,7 +334,8 @@ func (a *application) load(ctx context.Context, name string, files []string,
 		if problem != nil {
 			return nil, []diag.Diagnostic{*problem}, nil
 		}
-		f.Decls = slices.DeleteFunc(f.Decls, func(d ast.Decl) bool { _, isClause := d.(*ast.Package); return isClause })
+		f.Decls = slices.DeleteFunc(f.Decls,
+			func(d ast.Decl) bool { _, isClause := d.(*ast.Package); return isClause })
 		f.Decls = append([]ast.Decl{&ast.Package{Name: ast.NewIdent(name)}}, f.Decls...)
 		overlay[filepath.Join(a.tmp, name, fmt.Sprintf("f%d.cue", i))] = load.FromFile(f)
 	}

@@ -119,7 +119,8 @@ func (a *application) collect(root *os.Root, folder string) error {
 			}
 			return nil
 		}
-		if !(path.Ext(name) == ".cue" || path.Dir(name) == "." || strings.HasPrefix(name, source.Environments+"/")) {
+		if !(path.Ext(name) == ".cue" || path.Dir(name) == "." ||
+			strings.HasPrefix(name, source.Environments+"/")) {
 			return nil
 		}
 		info, err := root.Stat(name)
@@ -127,7 +128,8 @@ func (a *application) collect(root *os.Root, folder string) error {
 			switch {
 			case err == nil && info.IsDir():
 				return a.collect(root, name) // this ends: deeper links are not followed
-			case err != nil && model.IsName(d.Name()) && !isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
+			case err != nil && model.IsName(d.Name()) &&
+				!isFile(filepath.Join(a.dir, filepath.FromSlash(name))):
 				a.astray = append(a.astray, name)
 				return nil
 			}
@@ -154,7 +156,8 @@ func (a *application) collect(root *os.Root, folder string) error {
 // mayHoldTargets reports whether a path is the folder of the environments, of an environment or
 // of a target.
 func mayHoldTargets(name string) bool {
-	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") && strings.Count(name, "/") <= 2
+	return name == source.Environments || strings.HasPrefix(name, source.Environments+"/") &&
+		strings.Count(name, "/") <= 2
 }
 
 func isFile(name string) bool {

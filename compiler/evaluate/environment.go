@@ -102,7 +102,8 @@ func evaluateEnvironment(ctx context.Context, e *incremental.Evaluation,
 	if e.Platform.Hides(e.Name) {
 		x.HideAll(e.Name)
 	}
-	registrations := &registration.Evaluator{Environment: e.Name, Cache: o.Cache, Registry: o.Registry, Workers: o.Workers}
+	registrations := &registration.Evaluator{Environment: e.Name, Cache: o.Cache, Registry: o.Registry,
+		Workers: o.Workers}
 	if pkg.registered, err = registrations.Register(ctx, x, &r.Model); err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +132,8 @@ func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.
 			theirs[c.Entity] = append(theirs[c.Entity], i)
 			continue
 		}
-		if err := p.functions.Call(ctx, c.Entity, func(l *loader.Package) { out[i] = export.Apply(l, c) }); err != nil {
+		if err := p.functions.Call(ctx, c.Entity,
+			func(l *loader.Package) { out[i] = export.Apply(l, c) }); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +155,8 @@ func (p *Package) Apply(ctx context.Context, calls []function.Call) ([]function.
 
 // noBase returns the diagnostic that the root of a module has no files of a platform.
 func noBase(p *source.Platform) diag.Diagnostic {
-	d := diag.New(diag.Module, "there are no files of package "+source.Package+" at the platform's root").
+	d := diag.New(diag.Module,
+		"there are no files of package "+source.Package+" at the platform's root").
 		In(model.Position{File: "cue.mod/module.cue", Line: 1, Column: 1}, "")
 	if p.Module == kalypso.ModulePath {
 		return d.Hinting("this is the repository of kalypso, and no platform: name one of its " +
@@ -166,12 +169,14 @@ func noBase(p *source.Platform) diag.Diagnostic {
 // noEnvironments warns that a platform or an application has no environments. at is the file
 // that the hint is about.
 func noEnvironments(at model.Position, hint string) diag.Diagnostic {
-	return diag.New(diag.NoEnvironments, "there are no environments, so there is nothing to do").In(at, "").Hinting(hint)
+	return diag.New(diag.NoEnvironments, "there are no environments, so there is nothing to do").In(at,
+		"").Hinting(hint)
 }
 
 // Declarations evaluates the platform's base, and returns the environments that it declares,
 // sorted by name. It returns nil if the base is unreadable.
-func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration, []diag.Diagnostic, error) {
+func Declarations(ctx context.Context, p *source.Platform, o Options) ([]model.Declaration,
+	[]diag.Diagnostic, error) {
 	if !p.HasBase() && p.Hides("") || !p.Loadable("") {
 		return nil, nil, nil // source.Open has reported why the base is unusable
 	}

@@ -121,7 +121,8 @@ func Literal(v model.Value) ast.Expr {
 	case model.Struct, model.Secret:
 		lit := &ast.StructLit{}
 		if v.Kind() == model.Secret {
-			lit.Elts = append(lit.Elts, &ast.Field{Label: ast.NewIdent(secretMark), Value: ast.NewBool(true)})
+			lit.Elts = append(lit.Elts,
+				&ast.Field{Label: ast.NewIdent(secretMark), Value: ast.NewBool(true)})
 		}
 		for _, f := range v.Fields() {
 			lit.Elts = append(lit.Elts, &ast.Field{Label: ast.NewString(f.Name), Value: Literal(f.Value)})
@@ -269,7 +270,8 @@ func (s *speller) conjuncts(v cue.Value, references int) {
 		}
 		return
 	case cue.SelectorOp, cue.IndexOp:
-		if to := cue.Dereference(v); references < maxReferences && to.Path().String() != v.Path().String() {
+		if to := cue.Dereference(v); references < maxReferences &&
+			to.Path().String() != v.Path().String() {
 			s.conjuncts(to, references+1)
 			return
 		}
@@ -317,7 +319,8 @@ func (s *speller) literals(e ast.Expr, into *[]Spelling) {
 		return
 	}
 	// A number from YAML may include its sign.
-	written, err := model.FloatOf(sign + strings.ReplaceAll(strings.TrimPrefix(lit.Value, "+"), "_", ""))
+	written, err := model.FloatOf(sign +
+		strings.ReplaceAll(strings.TrimPrefix(lit.Value, "+"), "_", ""))
 	var n literal.NumInfo
 	switch {
 	case err != nil && literal.ParseNum(lit.Value, &n) == nil:

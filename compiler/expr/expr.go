@@ -100,8 +100,10 @@ func (e *Evaluator) answer(c Call) Result {
 func (e *Evaluator) guarded(ask func() Result) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.ctx, e.contracts, e.structs = cuecontext.New(), map[model.Expr]cue.Value{}, map[string]*Struct{}
-			r = Result{Problems: []Problem{{Message: fmt.Sprintf("CUE fails by a mistake of its own: %v", p)}}}
+			e.ctx, e.contracts, e.structs = cuecontext.New(), map[model.Expr]cue.Value{},
+				map[string]*Struct{}
+			r = Result{Problems: []Problem{{Message: fmt.Sprintf("CUE fails by a mistake of its own: %v",
+				p)}}}
 		}
 	}()
 	return ask()
@@ -261,7 +263,8 @@ func failed(err error) Result { return Result{Problems: []Problem{{Message: err.
 
 var (
 	emptyDisjunction = lazyregexp.New(`^\d+ errors in empty disjunction`)
-	conflicting      = lazyregexp.New(`^conflicting values ("(?:[^"\\]|\\.)*") and ("(?:[^"\\]|\\.)*")$`)
+	conflicting      = lazyregexp.New(
+		`^conflicting values ("(?:[^"\\]|\\.)*") and ("(?:[^"\\]|\\.)*")$`)
 )
 
 // problems groups an error by path.
@@ -292,7 +295,8 @@ func problems(err error) []Problem {
 			g.messages = []string{"no alternative fits"}
 		}
 		p.Message = g.messages[0]
-		p.Missing = strings.Contains(p.Message, "incomplete value") || strings.Contains(p.Message, "required but not present")
+		p.Missing = strings.Contains(p.Message, "incomplete value") ||
+			strings.Contains(p.Message, "required but not present")
 		p.Unknown = strings.Contains(p.Message, "field not allowed")
 		p.Allowed = allowed(g.messages)
 		out = append(out, p)

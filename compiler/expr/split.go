@@ -419,7 +419,8 @@ func unfolds(n ast.Node, conditional bool) (found bool) {
 func isValidator(f ast.Expr) bool {
 	switch f := f.(type) {
 	case *ast.Ident:
-		return slices.Contains([]string{"close", "len", "and", "or", "div", "mod", "quo", "rem", "matchN", "matchIf"}, f.Name)
+		return slices.Contains(
+			[]string{"close", "len", "and", "or", "div", "mod", "quo", "rem", "matchN", "matchIf"}, f.Name)
 	case *ast.SelectorExpr:
 		pkg, ok := f.X.(*ast.Ident)
 		name, _, err := ast.LabelName(f.Sel)
@@ -427,7 +428,8 @@ func isValidator(f ast.Expr) bool {
 			return false
 		}
 		return slices.Contains([]string{"net", "time", "regexp", "uuid"}, pkg.Name) ||
-			strings.HasPrefix(name, "Min") || strings.HasPrefix(name, "Max") || strings.HasPrefix(name, "Has") ||
+			strings.HasPrefix(name, "Min") || strings.HasPrefix(name, "Max") ||
+			strings.HasPrefix(name, "Has") ||
 			slices.Contains([]string{"UniqueItems", "Contains", "ToLower", "ToUpper", "TrimSpace"}, name)
 	}
 	return false

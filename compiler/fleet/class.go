@@ -42,7 +42,8 @@ func (r *reader) classify() {
 		folders[r.env.ClusterTypes[i].Name] = r.foldersOf(&r.env.ClusterTypes[i],
 			used[r.env.ClusterTypes[i].Name], class, selectors)
 	}
-	slices.SortFunc(r.fleet.ClusterTypes, func(a, b model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.fleet.ClusterTypes,
+		func(a, b model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	for n := range r.fleet.Clusters {
 		c := &r.fleet.Clusters[n]
 		c.Folder = folders[c.ClusterType][class.of[n]]
@@ -100,7 +101,8 @@ type classes struct {
 // selector splits every class into the clusters for which it holds, and the others. Of
 // clusters that selectors cannot distinguish, only one is checked.
 func (r *reader) classes(selectors []clusterSelector) *classes {
-	c := &classes{of: make([]int, len(r.fleet.Clusters)), sets: make([]struct{ before, selector int }, 1)}
+	c := &classes{of: make([]int, len(r.fleet.Clusters)),
+		sets: make([]struct{ before, selector int }, 1)}
 	if len(selectors) == 0 {
 		return c
 	}
@@ -171,7 +173,8 @@ func (c *classes) names(class int, selectors []clusterSelector) []string {
 // factsOfClusters yields the facts of clusters, by their numbers, that selectors use. It
 // yields the same maps each time. A cluster's own labels override the labels of its cluster
 // type.
-func (r *reader) factsOfClusters(clusters []int, asked map[string]bool) func(yield func(selector.Facts) bool) {
+func (r *reader) factsOfClusters(clusters []int,
+	asked map[string]bool) func(yield func(selector.Facts) bool) {
 	types := map[string]map[string]string{}
 	for i := range r.env.ClusterTypes {
 		types[r.env.ClusterTypes[i].Name] = r.env.ClusterTypes[i].Labels
@@ -254,7 +257,8 @@ func (t *types) matchedBy(match model.Selector) map[string]bool {
 }
 
 // split reports a cluster type whose clusters are of several classes and have one folder.
-func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selectors []clusterSelector) diag.Diagnostic {
+func (r *reader) split(ct *model.ClusterType, all []int, class *classes,
+	selectors []clusterSelector) diag.Diagnostic {
 	sizes := map[int]int{}
 	for n := range r.fleet.Clusters {
 		if r.fleet.Clusters[n].ClusterType == ct.Name {
@@ -278,5 +282,6 @@ func (r *reader) split(ct *model.ClusterType, all []int, class *classes, selecto
 			d = d.At(selectors[i].at, fmt.Sprintf("holds for %d of them", n))
 		}
 	}
-	return d.Hinting(`let each cluster pull an entry of its own: entries: "cluster" on the cluster type; then print what each of them needs with kalypso bootstrap cluster, and apply it there; where its reconciler can have no entries, give clusters that differ a cluster type of their own`)
+	return d.Hinting(
+		`let each cluster pull an entry of its own: entries: "cluster" on the cluster type; then print what each of them needs with kalypso bootstrap cluster, and apply it there; where its reconciler can have no entries, give clusters that differ a cluster type of their own`)
 }

@@ -85,7 +85,8 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 		}
 		hint := spelling.DidYouMean(name, there)
 		if spelling.Nearest(name, there) == "" {
-			hint = "it has " + strings.Join(there[:min(len(there), 20)], ", ") + "; say with columns which of them it is"
+			hint = "it has " + strings.Join(there[:min(len(there), 20)], ", ") +
+				"; say with columns which of them it is"
 		}
 		for _, other := range []string{";", "\t", "|", ","} {
 			if len(there) == 1 && strings.Contains(there[0], other) && other != inv.Separator {
@@ -100,7 +101,8 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 // wrongWidth reports a record that has more or fewer fields than there are columns.
 func (inv *inventory) wrongWidth(c *csvCells, columns int) {
 	name := ""
-	if i := c.columns[inv.Columns.Name]; i < len(c.record) && model.IsName(strings.TrimSpace(c.record[i])) {
+	if i := c.columns[inv.Columns.Name]; i < len(c.record) &&
+		model.IsName(strings.TrimSpace(c.record[i])) {
 		name = strings.TrimSpace(c.record[i])
 	}
 	line, column := c.reader.FieldPos(0)
@@ -114,7 +116,8 @@ func broken(err error) *fault {
 	f := &fault{message: "cannot be read any further: " + err.Error(),
 		hint: `quote a field that holds a quote, and write the quote twice: "5"" disk"`}
 	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) {
-		f.message, f.line, f.column = "cannot be read any further: "+parse.Err.Error(), parse.Line, parse.Column
+		f.message, f.line, f.column = "cannot be read any further: "+parse.Err.Error(), parse.Line,
+			parse.Column
 		if parse.StartLine < parse.Line {
 			f.line, f.column = parse.StartLine, 1 // the beginning of the quote
 		}

@@ -15,9 +15,9 @@
 //
 //	lab-east,Room 2,east,market,true,,,,2024-03-01
 //
-// Read returns a Fleet with the [model.Cluster] lab-east. Its Description is "Room 2". Its Labels are
-// region=east, format=market and self-checkout=true. Its ClusterType is market, because this cluster
-// type selects clusters by the label format.
+// Read returns a Fleet with the [model.Cluster] lab-east. Its Description is "Room 2". Its Labels
+// are region=east, format=market and self-checkout=true. Its ClusterType is market, because this
+// cluster type selects clusters by the label format.
 package fleet
 
 import (
@@ -65,7 +65,8 @@ type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []dia
 // that the platform declares. The diagnostics have positions or references.
 func Read(files *source.Files, pinned Pinned, env *model.Environment,
 	satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
-	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{}, untyped: map[string]bool{}}
+	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{},
+		untyped: map[string]bool{}}
 	var all []*inventory
 	for i := range env.Inventories {
 		all = append(all, r.inventory(&env.Inventories[i]))
@@ -262,7 +263,8 @@ func (r *reader) typesByLabels() map[int][]string {
 			for k, v := range all[i].Labels {
 				labels[k] = selector.Values(v)
 			}
-			if !yield(selector.Facts{"name": selector.Values(all[i].Name), "labels": selector.Struct(labels)}) {
+			if !yield(selector.Facts{"name": selector.Values(all[i].Name),
+				"labels": selector.Struct(labels)}) {
 				return
 			}
 		}
@@ -285,11 +287,13 @@ func (r *reader) typesByLabels() map[int][]string {
 func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagnostic {
 	names := slices.Sorted(maps.Keys(known))
 	return diag.New(diag.UnknownReference, fmt.Sprintf("there is no cluster type %s", c.ClusterType)).
-		At(ref(c.Name), "").On(ref(c.Name).At("clusterType").String()).Hinting(spelling.DidYouMean(c.ClusterType, names))
+		At(ref(c.Name),
+			"").On(ref(c.Name).At("clusterType").String()).Hinting(spelling.DidYouMean(c.ClusterType, names))
 }
 
 func (r *reader) noType(c *model.Cluster) diag.Diagnostic {
-	hint := "give it a cluster type, give its inventory one, or let clusters of a cluster type select its labels"
+	hint := "give it a cluster type, give its inventory one, or let clusters of a cluster type " +
+		"select its labels"
 	if r.untyped[c.Inventory] {
 		hint = fmt.Sprintf("the file has no column for it: say which one has cluster types, "+
 			"inventories: %s: columns: clusterType, give the inventory a clusterType for all, or let "+
@@ -303,7 +307,8 @@ func (r *reader) noType(c *model.Cluster) diag.Diagnostic {
 
 func (r *reader) severalTypes(name string, types []string) diag.Diagnostic {
 	d := diag.New(diag.ClusterWithoutType,
-		fmt.Sprintf("cluster %s is selected by several cluster types: %s", name, strings.Join(types, ", "))).
+		fmt.Sprintf("cluster %s is selected by several cluster types: %s", name,
+			strings.Join(types, ", "))).
 		At(ref(name), "").On(ref(name).String())
 	for _, t := range types {
 		d = d.At(model.Ref{Collection: "clusterTypes", Name: t, Path: "clusters"}, "cluster type "+t)

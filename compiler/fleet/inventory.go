@@ -64,7 +64,8 @@ func (r *reader) inventory(m *model.Inventory) *inventory {
 	}
 	inv.checkLabels()
 	for _, kind := range inv.kinds {
-		r.diagnostics = append(r.diagnostics, inv.wrong[kind].diagnostics("rows of inventory "+inv.Name)...)
+		r.diagnostics = append(r.diagnostics,
+			inv.wrong[kind].diagnostics("rows of inventory "+inv.Name)...)
 	}
 	return inv
 }
@@ -76,7 +77,10 @@ type fault struct {
 	hint         string
 }
 
-func (inv *inventory) ref() model.Ref { return model.Ref{Collection: "inventories", Name: inv.Name} }
+func (inv *inventory) ref() model.Ref {
+	return model.Ref{Collection: "inventories",
+		Name: inv.Name}
+}
 
 func (inv *inventory) cannot(f *fault) diag.Diagnostic {
 	d := diag.New(diag.BadInventory, fmt.Sprintf("which clusters inventory %s has is not known: %s %s",
@@ -121,7 +125,8 @@ var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", maxBytes>>20)
 // the platform, or in several folders, is a fault.
 func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, *fault) {
 	folders := map[string]bool{}
-	for _, p := range env.Positions.Of(model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"}) {
+	for _, p := range env.Positions.Of(
+		model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"}) {
 		folders[path.Dir(p.File)] = true
 	}
 	if len(folders) > 1 {
@@ -132,12 +137,14 @@ func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (
 	for folder := range folders {
 		name = path.Join(folder, inv.File)
 	}
-	if !filepath.IsLocal(filepath.FromSlash(name)) || slices.Contains(strings.Split(name, "/"), ".git") {
+	if !filepath.IsLocal(filepath.FromSlash(name)) ||
+		slices.Contains(strings.Split(name, "/"), ".git") {
 		return name, &fault{message: "is not in the platform", hint: "copy it into the platform"}
 	}
 	if target, err := filepath.EvalSymlinks(files.Path(name)); err == nil {
 		if _, within := files.Name(target); !within {
-			return name, &fault{message: "leads out of the platform", hint: "copy what it leads to into the platform"}
+			return name, &fault{message: "leads out of the platform",
+				hint: "copy what it leads to into the platform"}
 		}
 	}
 	return name, nil
@@ -152,7 +159,8 @@ func Locate(files *source.Files, env *model.Environment, inv *model.Inventory) (
 	}
 	name, wrong := locate(files, env, inv)
 	if wrong != nil {
-		return "", fmt.Errorf("the file %s of inventory %s %s: %s", inv.File, inv.Name, wrong.message, wrong.hint)
+		return "", fmt.Errorf("the file %s of inventory %s %s: %s", inv.File, inv.Name, wrong.message,
+			wrong.hint)
 	}
 	return name, nil
 }
@@ -270,7 +278,8 @@ func (inv *inventory) checkLabels() {
 	if inv.Labels.Op == model.OpAll || len(inv.rows) == 0 {
 		return
 	}
-	known, sets := map[uintptr]int{}, []map[string]string{} // numbers of sets of labels, which rows share
+	// numbers of sets of labels, which rows share
+	known, sets := map[uintptr]int{}, []map[string]string{}
 	of := make([]int, len(inv.rows))
 	for i := range inv.rows {
 		at := reflect.ValueOf(inv.rows[i].Labels).Pointer()
@@ -308,7 +317,8 @@ func (inv *inventory) checkLabels() {
 		}
 		row := &inv.rows[i]
 		for _, m := range index.Why(inv.Labels, of[i]) {
-			inv.refuse("label "+m.Path, row.Name, row.at, fmt.Sprintf("label of cluster %s: %s", row.Name, m),
+			inv.refuse("label "+m.Path, row.Name, row.at,
+				fmt.Sprintf("label of cluster %s: %s", row.Name, m),
 				"correct the row, or labels of inventory "+inv.Name)
 		}
 	}

@@ -89,7 +89,8 @@ func (inv *inventory) readJSON(data []byte) *fault {
 			offset, message = int(d.InputOffset()), "is no JSON: "+plain(err)
 		}
 		p := l.at("", offset)
-		return &fault{message: message, line: p.Line, column: p.Column, hint: "correct the file, or export it again"}
+		return &fault{message: message, line: p.Line, column: p.Column,
+			hint: "correct the file, or export it again"}
 	}
 	noList := func() *fault {
 		p := l.at("", int(d.InputOffset()))
@@ -259,7 +260,8 @@ func valueOf(n *yaml.Node) (model.Value, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if yamlnodes.IsMerge(key) || key.Kind != yaml.ScalarNode {
-				return model.Value{}, fmt.Errorf("line %d: a key must be a text, and not %s", key.Line, "a merge key or a list")
+				return model.Value{},
+					fmt.Errorf("line %d: a key must be a text, and not %s", key.Line, "a merge key or a list")
 			}
 			if names[key.Value] {
 				return model.Value{}, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)

@@ -38,9 +38,11 @@ func (inv *inventory) add(of cells) {
 		b.refuse("cluster type", inv.Columns.ClusterType,
 			fmt.Sprintf("%q is no name of a cluster type", short(b.cluster.ClusterType)), "")
 	}
-	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" && !IsAddress(b.cluster.Address) {
+	if b.cluster.Address = b.word(inv.Columns.Address); b.cluster.Address != "" &&
+		!IsAddress(b.cluster.Address) {
 		b.refuse("address", inv.Columns.Address,
-			fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)), "")
+			fmt.Sprintf("the address %q is neither a DNS name nor an IP address", short(b.cluster.Address)),
+			"")
 	}
 	b.cluster.Description = b.word(inv.Columns.Description)
 	b.labels()
@@ -100,7 +102,8 @@ func (b *builder) name() {
 	case model.IsName(name):
 		b.cluster.Name = name
 	case model.IsName(lower):
-		b.refuse("name", column, fmt.Sprintf("%q is no name: names have lower case letters", name), "write "+lower)
+		b.refuse("name", column, fmt.Sprintf("%q is no name: names have lower case letters", name),
+			"write "+lower)
 	default:
 		b.refuse("name", column, fmt.Sprintf("%q is no name", short(name)), "a name is a DNS label: "+
 			"lower case letters, digits and dashes, at most 63")
@@ -128,7 +131,8 @@ func (b *builder) text(column string, v model.Value) (string, bool) {
 		}
 		b.refuse("encoding", column, column+" is not UTF-8", "save the file as UTF-8")
 	default:
-		b.refuse("text "+column, column, fmt.Sprintf("%s must be a text, and is of type %s", column, v.Kind()), "")
+		b.refuse("text "+column, column,
+			fmt.Sprintf("%s must be a text, and is of type %s", column, v.Kind()), "")
 	}
 	return "", false
 }
@@ -228,7 +232,8 @@ func typed(v model.Value, as string) (model.Value, error) {
 		}
 		return model.BoolOf(text == "true"), nil
 	case "int", "number":
-		if out, err = model.NumberOf(text); err == nil && (out.Text() != text || as == "int" && out.Kind() != model.Int) {
+		if out, err = model.NumberOf(text); err == nil &&
+			(out.Text() != text || as == "int" && out.Kind() != model.Int) {
 			err = fmt.Errorf("%s is written otherwise, or not whole", text) // 007 may be no number
 		}
 	case "json":

@@ -73,7 +73,8 @@ func (e *Error) Hint() string {
 		return `quote a number in the values that is a text, tag: "3108617": Helm prints large ones with an exponent; ` +
 			`in a template, quote writes a string`
 	}
-	return "give the field a value of its type: in a template, quote writes a string and int a whole number"
+	return "give the field a value of its type: in a template, quote writes a string and int a " +
+		"whole number"
 }
 
 // Check returns the errors of an API server about an object, or about the items of a list.
@@ -257,7 +258,8 @@ func fieldsOf(t reflect.Type) map[string]field {
 		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
 			maps.Copy(out, fieldsOf(f.Type))
 		case name != "" && name != "-":
-			container := t == reflect.TypeFor[corev1.Container]() || t == reflect.TypeFor[corev1.EphemeralContainerCommon]()
+			container := t == reflect.TypeFor[corev1.Container]() ||
+				t == reflect.TypeFor[corev1.EphemeralContainerCommon]()
 			out[name] = field{f.Type, name == "image" && container}
 		}
 	}

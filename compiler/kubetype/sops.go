@@ -28,9 +28,10 @@ func Encrypted(object model.Value) bool {
 	return false
 }
 
-// fileMarks are parts of files of YAML, JSON, variables and INI that SOPS has encrypted, as the decryptor
-// of Flux's kustomize-controller has them.
-var fileMarks = [][]byte{[]byte("mac: ENC["), []byte(`"mac": "ENC[`), []byte("sops_mac=ENC["), []byte("[sops]")}
+// fileMarks are parts of files of YAML, JSON, variables and INI that SOPS has encrypted, as the
+// decryptor of Flux's kustomize-controller has them.
+var fileMarks = [][]byte{[]byte("mac: ENC["), []byte(`"mac": "ENC[`), []byte("sops_mac=ENC["),
+	[]byte("[sops]")}
 
 // secretData yields the data of a Secret, decoded, with their names.
 func secretData(object model.Value) func(yield func([]byte, string) bool) {
@@ -40,7 +41,8 @@ func secretData(object model.Value) func(yield func([]byte, string) bool) {
 		}
 		data, _ := object.Lookup("data")
 		for _, f := range data.Fields() {
-			if decoded, err := base64.StdEncoding.DecodeString(f.Value.Text()); err == nil && !yield(decoded, f.Name) {
+			if decoded, err := base64.StdEncoding.DecodeString(f.Value.Text()); err == nil &&
+				!yield(decoded, f.Name) {
 				return
 			}
 		}
@@ -90,8 +92,10 @@ func Encrypts(object model.Value, path ...string) bool {
 		to    bool
 		is    func(rule, name string) bool
 	}{
-		{"unencrypted_suffix", false, func(suffix, name string) bool { return strings.HasSuffix(name, suffix) }},
-		{"encrypted_suffix", true, func(suffix, name string) bool { return strings.HasSuffix(name, suffix) }},
+		{"unencrypted_suffix", false,
+			func(suffix, name string) bool { return strings.HasSuffix(name, suffix) }},
+		{"encrypted_suffix", true,
+			func(suffix, name string) bool { return strings.HasSuffix(name, suffix) }},
 		{"unencrypted_regex", false, matches},
 		{"encrypted_regex", true, matches},
 	} {

@@ -40,7 +40,8 @@ func (c *Cluster) Compose(deploymentTarget string, values Value) {
 		c.Composed = map[string]Value{}
 	}
 	c.Composed[deploymentTarget] = values
-	c.Digest = DigestBytes(values.AppendBinary([]byte(string(c.Digest) + " " + deploymentTarget + " ")))
+	c.Digest = DigestBytes(
+		values.AppendBinary([]byte(string(c.Digest) + " " + deploymentTarget + " ")))
 }
 
 // ValuesOf returns the values of a deployment target that are specific to this cluster: the
@@ -145,7 +146,8 @@ func (e *Environment) ClusterSelectors() []ClusterSelector {
 		ref := Ref{Collection: "schedulingPolicies", Name: p.Name}
 		add(ref, p.Clusters, &p.ClusterTypes, nil)
 		for _, x := range p.Except {
-			add(ref.At(x.Path), x.Clusters, &Selector{Op: OpAnd, Args: []Selector{p.ClusterTypes, x.ClusterTypes}}, nil)
+			add(ref.At(x.Path), x.Clusters,
+				&Selector{Op: OpAnd, Args: []Selector{p.ClusterTypes, x.ClusterTypes}}, nil)
 		}
 	}
 	return out
@@ -178,12 +180,13 @@ type Inventory struct {
 	Description string `json:"description"`
 	File        string `json:"file"` // relative to the folder of the CUE file that names it
 	// From is the remote source of the file; nil if the platform contains the file.
-	From        *InventorySource `json:"from"`
-	Format      InventoryFormat  `json:"format"` // "" if the file extension decides
-	Separator   string           `json:"separator"`
-	Rows        string           `json:"rows"`        // the field with the list; "" if the file is the list
-	ClusterType string           `json:"clusterType"` // of rows that name none; "" if labels decide
-	Columns     Columns          `json:"columns"`
+	From      *InventorySource `json:"from"`
+	Format    InventoryFormat  `json:"format"` // "" if the file extension decides
+	Separator string           `json:"separator"`
+	// the field with the list; "" if the file is the list
+	Rows        string  `json:"rows"`
+	ClusterType string  `json:"clusterType"` // of rows that name none; "" if labels decide
+	Columns     Columns `json:"columns"`
 	// Labels select the valid rows: the labels of each row must match.
 	Labels     Selector `json:"-"`
 	AllowEmpty bool     `json:"allowEmpty"`

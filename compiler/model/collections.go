@@ -25,11 +25,15 @@ type Collection interface {
 // Collections are all collections except the environments, in the order of the schema's
 // documentation.
 var Collections = []Collection{
-	collection[ClusterType, *ClusterType]{"clusterTypes", func(m *Environment) *[]ClusterType { return &m.ClusterTypes }},
+	collection[ClusterType, *ClusterType]{"clusterTypes",
+		func(m *Environment) *[]ClusterType { return &m.ClusterTypes }},
 	collection[Cluster, *Cluster]{"clusters", func(m *Environment) *[]Cluster { return &m.Clusters }},
-	collection[Inventory, *Inventory]{"inventories", func(m *Environment) *[]Inventory { return &m.Inventories }},
-	collection[Workspace, *Workspace]{"workspaces", func(m *Environment) *[]Workspace { return &m.Workspaces }},
-	collection[Workload, *Workload]{"workloads", func(m *Environment) *[]Workload { return &m.Workloads }},
+	collection[Inventory, *Inventory]{"inventories",
+		func(m *Environment) *[]Inventory { return &m.Inventories }},
+	collection[Workspace, *Workspace]{"workspaces",
+		func(m *Environment) *[]Workspace { return &m.Workspaces }},
+	collection[Workload, *Workload]{"workloads",
+		func(m *Environment) *[]Workload { return &m.Workloads }},
 	collection[Registration, *Registration]{"registrations",
 		func(m *Environment) *[]Registration { return &m.Registrations }},
 	collection[SchedulingPolicy, *SchedulingPolicy]{"schedulingPolicies",
@@ -39,7 +43,8 @@ var Collections = []Collection{
 		func(m *Environment) *[]ConfigSchema { return &m.ConfigSchemas }},
 	collection[NamespaceService, *NamespaceService]{"namespaceServices",
 		func(m *Environment) *[]NamespaceService { return &m.NamespaceServices }},
-	collection[Reconciler, *Reconciler]{"reconcilers", func(m *Environment) *[]Reconciler { return &m.Reconcilers }},
+	collection[Reconciler, *Reconciler]{"reconcilers",
+		func(m *Environment) *[]Reconciler { return &m.Reconcilers }},
 	collection[Test, *Test]{"tests", func(m *Environment) *[]Test { return &m.Tests }},
 }
 
@@ -169,7 +174,8 @@ func digestOf(entity any) Digest { return DigestBytes(Encode(entity)) }
 
 // The limits of names that kalypso emits, in characters.
 const (
-	MaxLabel       = 63 // a DNS label or a Kubernetes label value (RFC 1123, Kubernetes' apimachinery validation)
+	// a DNS label or a Kubernetes label value (RFC 1123, Kubernetes' apimachinery validation)
+	MaxLabel       = 63
 	MaxHelmRelease = 53 // a Helm release name (helm.sh/helm/v3/pkg/chartutil.ValidateReleaseName)
 	MaxLinuxUser   = 32 // a Linux user name (useradd(8))
 )

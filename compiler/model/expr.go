@@ -102,8 +102,9 @@ const (
 
 // Selector is a compiled selector: a predicate over facts. A fact is a name with its values.
 type Selector struct {
-	Op   SelectorOp `json:"op"`
-	Args []Selector `json:"args,omitempty"` // of OpAnd and OpOr; the one constraint of OpField and OpOptional
+	Op SelectorOp `json:"op"`
+	// of OpAnd and OpOr; the one constraint of OpField and OpOptional
+	Args []Selector `json:"args,omitempty"`
 	Key  string     `json:"key,omitempty"`
 	Text string     `json:"text,omitempty"`
 	Expr Expr       `json:"expr,omitempty"`

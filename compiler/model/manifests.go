@@ -33,7 +33,8 @@ const (
 )
 
 // SourceKinds are all kinds of manifests, in the schema's order.
-var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, KustomizeSource, PackageSource, AnsibleSource}
+var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, KustomizeSource, PackageSource,
+	AnsibleSource}
 
 // Kind returns the kind of the manifests. It returns "" if no source is set.
 func (m Manifests) Kind() SourceKind {

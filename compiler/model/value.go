@@ -187,7 +187,8 @@ func equalFields(a, b []Field) bool {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return true // for example, both are from one tree
 	}
-	return slices.EqualFunc(a, b, func(f, g Field) bool { return f.Name == g.Name && f.Value.Equal(g.Value) })
+	return slices.EqualFunc(a, b,
+		func(f, g Field) bool { return f.Name == g.Name && f.Value.Equal(g.Value) })
 }
 
 // String returns the value as JSON, for messages.
@@ -315,7 +316,8 @@ func (v Value) Insert(path []string, of Value) (merged Value, taken int) {
 			return Value{}, taken + 1
 		}
 	}
-	fields := slices.DeleteFunc(slices.Clone(v.Fields()), func(f Field) bool { return f.Name == path[0] })
+	fields := slices.DeleteFunc(slices.Clone(v.Fields()),
+		func(f Field) bool { return f.Name == path[0] })
 	return StructOf(append(fields, Field{Name: path[0], Value: of})...), 0
 }
 

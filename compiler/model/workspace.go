@@ -59,7 +59,8 @@ func (w *Workspace) lists() []*Patterns {
 	return []*Patterns{
 		&w.Objects.Namespaced, &w.Objects.ClusterScoped, &w.Namespaces, &w.Secrets,
 		&w.Environments, &w.ClusterTypes, &w.Labels, &w.Policies, &w.Sources,
-		&w.Machines.Files, &w.Machines.Packages, &w.Machines.Units, &w.Machines.Users, &w.Machines.Capabilities,
+		&w.Machines.Files, &w.Machines.Packages, &w.Machines.Units, &w.Machines.Users,
+		&w.Machines.Capabilities,
 	}
 }
 
@@ -82,7 +83,8 @@ func (w *Workspace) AllowingSecret(workspace, registration, secret string) strin
 	if w.Name == workspace {
 		return fmt.Sprintf("workspaces: %q: %s", workspace, secrets)
 	}
-	out := fmt.Sprintf("workspaces: schema.#Workspaces & {%q: workspace.%s & {%s}}", workspace, w.Name, secrets)
+	out := fmt.Sprintf("workspaces: schema.#Workspaces & {%q: workspace.%s & {%s}}", workspace, w.Name,
+		secrets)
 	if registration != "" {
 		out += fmt.Sprintf(" and registrations: %q: workspace: %q", registration, workspace)
 	}
@@ -137,10 +139,12 @@ func profile(name string) *Workspace {
 		w.Objects.Namespaced = tenantObjects
 		w.Objects.ClusterScoped, w.Namespaces, w.Secrets = none, none, none
 		w.Machines.Files = Patterns{"/opt/*", "/srv/*"}
-		w.Machines.Packages, w.Machines.Units, w.Machines.Users, w.Machines.Capabilities = none, none, none, none
+		w.Machines.Packages, w.Machines.Units, w.Machines.Users, w.Machines.Capabilities = none, none,
+			none, none
 	} else {
 		w.PodSecurity = "privileged"
-		w.Objects.ClusterScoped = Patterns{"*", "!admissionregistration.k8s.io/*", "!apiregistration.k8s.io/*"}
+		w.Objects.ClusterScoped = Patterns{"*", "!admissionregistration.k8s.io/*",
+			"!apiregistration.k8s.io/*"}
 		w.Namespaces = Patterns{"*", "!kube-*"}
 		w.Machines.Files = Patterns{"*", "!/etc/sudoers*", "!/etc/ssh/*", "!/etc/pam.d/*", "!/etc/passwd",
 			"!/etc/shadow", "!/etc/group", "!/etc/gshadow", "!/root/*"}
@@ -152,8 +156,10 @@ func profile(name string) *Workspace {
 var tenantObjects = Patterns{
 	"ConfigMap", "Secret", "Service", "ServiceAccount", "PersistentVolumeClaim", "Pod",
 	"apps/*", "batch/*", "autoscaling/*", "policy/PodDisruptionBudget",
-	"networking.k8s.io/Ingress", "gateway.networking.k8s.io/HTTPRoute", "gateway.networking.k8s.io/GRPCRoute",
-	"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor", "monitoring.coreos.com/PrometheusRule",
+	"networking.k8s.io/Ingress", "gateway.networking.k8s.io/HTTPRoute",
+	"gateway.networking.k8s.io/GRPCRoute",
+	"monitoring.coreos.com/ServiceMonitor", "monitoring.coreos.com/PodMonitor",
+	"monitoring.coreos.com/PrometheusRule",
 }
 
 // IsTeam reports whether the workspace is the profile that applies to a workload of the

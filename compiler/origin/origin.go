@@ -31,12 +31,13 @@ type Tree struct {
 	Path       string // "" for the root of the repository
 }
 
-// Clean returns an origin in canonical form: the URL has no credentials, the branch has no refs/heads/
-// and is "" for the repository's default branch, and the path is clean.
+// Clean returns an origin in canonical form: the URL has no credentials, the branch has no
+// refs/heads/ and is "" for the repository's default branch, and the path is clean.
 func (o Origin) Clean() Origin {
 	if scheme, rest, isURL := strings.Cut(o.Repository, "://"); isURL && scheme != "ssh" {
 		host, path, _ := strings.Cut(rest, "/")
-		o.Repository = scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + strings.TrimSuffix("/"+path, "/")
+		o.Repository = scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] +
+			strings.TrimSuffix("/"+path, "/")
 	}
 	if o.Branch = strings.TrimPrefix(o.Branch, "refs/heads/"); o.Branch == "HEAD" {
 		o.Branch = ""
@@ -64,12 +65,13 @@ func cleanPath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "
 
 // Has reports whether a URL is the repository's or a mirror's.
 func (t Tree) Has(url string) bool {
-	return Same(t.Repository, url) || slices.ContainsFunc(t.Mirrors, func(mirror string) bool { return Same(mirror, url) })
+	return Same(t.Repository, url) ||
+		slices.ContainsFunc(t.Mirrors, func(mirror string) bool { return Same(mirror, url) })
 }
 
-// FolderOf returns the folder of the cluster type or class, and the deployment target, that the path
-// of an origin leads to. It returns false if the path is outside the tree. A path that begins with a
-// class, in an origin without repository and branch, is relative to the tree.
+// FolderOf returns the folder of the cluster type or class, and the deployment target, that the
+// path of an origin leads to. It returns false if the path is outside the tree. A path that begins
+// with a class, in an origin without repository and branch, is relative to the tree.
 func (t Tree) FolderOf(o Origin) (folder, target string, ok bool) {
 	rest, within := o.Path, true
 	if t.Path != "" {
@@ -86,9 +88,10 @@ func (t Tree) FolderOf(o Origin) (folder, target string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// Differs describes for people how an origin differs from the place of a deployment target in the tree,
-// with both values. It returns "" if no reported field differs or the tree's place is unknown. All
-// classes of the cluster type are equal here, because commits move clusters between them.
+// Differs describes for people how an origin differs from the place of a deployment target in the
+// tree, with both values. It returns "" if no reported field differs or the tree's place is
+// unknown. All classes of the cluster type are equal here, because commits move clusters between
+// them.
 func (t Tree) Differs(o Origin, clusterType, target string) string {
 	if t.Repository == "" {
 		return ""
@@ -104,7 +107,9 @@ func (t Tree) Differs(o Origin, clusterType, target string) string {
 		is("branch", o.Branch, t.Branch)
 	}
 	if o.Path != "" {
-		if folder, of, ok := t.FolderOf(o); !ok || model.TypeOfFolder(folder) != clusterType || of != target && of != Any {
+		if folder, of,
+			ok := t.FolderOf(o); !ok || model.TypeOfFolder(folder) != clusterType || of != target &&
+			of != Any {
 			is("folder", o.Path, path.Join(t.Path, clusterType, target))
 		}
 	}

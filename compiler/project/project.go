@@ -10,8 +10,8 @@
 // Sources are not trusted: a chart that loops for ever or needs a terabyte ends its process. In
 // a worker, it ends only its own job.
 //
-// The hello-world example renders nothing, so this example is from the package's tests. The Job has a
-// [helm.Request] for a chart with one template. The template is a ConfigMap good with the hook
+// The hello-world example renders nothing, so this example is from the package's tests. The Job has
+// a [helm.Request] for a chart with one template. The template is a ConfigMap good with the hook
 // pre-install and the data value: x. The Outcome has this ConfigMap as its only object, with Hooks
 // ["pre-install"]. If the template has {{ fail "no" }} instead of x, the Outcome has one diagnostic
 // and no objects.
@@ -122,5 +122,6 @@ func objects(job *Job) ([]model.Projected, error) {
 
 // failed returns the outcome of a job that is refused.
 func failed(refused *refusal.Error) Outcome {
-	return Outcome{Diagnostics: []diag.Diagnostic{diag.New(refused.Code, refused.Message).Hinting(refused.Hint)}}
+	return Outcome{Diagnostics: []diag.Diagnostic{diag.New(refused.Code,
+		refused.Message).Hinting(refused.Hint)}}
 }

@@ -61,7 +61,8 @@ func newArtifact(files []backends.File, o Options, p provenance) (*Artifact, err
 	if err != nil {
 		return nil, err
 	}
-	config, err := json.Marshal(ocispec.Image{RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{unpacked}}})
+	config, err := json.Marshal(
+		ocispec.Image{RootFS: ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{unpacked}}})
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +137,12 @@ func entries(files []backends.File, at string) []entry {
 		if f.Executable {
 			mode = 0o755
 		}
-		out = append(out, entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(f.Data))}, f.Data})
+		out = append(out,
+			entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(f.Data))},
+				f.Data})
 	}
-	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(sortKey(a.header.Name), sortKey(b.header.Name)) })
+	slices.SortFunc(out,
+		func(a, b entry) int { return cmp.Compare(sortKey(a.header.Name), sortKey(b.header.Name)) })
 	return out
 }
 

@@ -26,7 +26,8 @@ type SeveralError struct{ Environments []string }
 
 // Error names the environments.
 func (e *SeveralError) Error() string {
-	return fmt.Sprintf("one tag holds one environment, and there are %v: name the one to publish", e.Environments)
+	return fmt.Sprintf("one tag holds one environment, and there are %v: name the one to publish",
+		e.Environments)
 }
 
 // MisplacedError reports that a tree would be published in a folder of the artifact to
@@ -99,9 +100,11 @@ func place(gitops *tree.OCI, environment string, to Target, o Options) (Target, 
 	if gitops == nil {
 		gitops = &tree.OCI{}
 	}
-	to.Repository, to.Tag = cmp.Or(to.Repository, gitops.Repository), cmp.Or(to.Tag, gitops.Tag, environment)
+	to.Repository, to.Tag = cmp.Or(to.Repository, gitops.Repository),
+		cmp.Or(to.Tag, gitops.Tag, environment)
 	own := path.Clean("/" + gitops.Path)
-	if gitops.Repository != "" && to.Tag == gitops.Tag && o.Path != "" && path.Clean("/"+o.Path) != own {
+	if gitops.Repository != "" && to.Tag == gitops.Tag && o.Path != "" &&
+		path.Clean("/"+o.Path) != own {
 		return to, o, &MisplacedError{environment, o.Path, cmp.Or(own[1:], ".")}
 	}
 	o.Path = cmp.Or(o.Path, gitops.Path, ".")

@@ -7,9 +7,9 @@
 // and the artifact does not show when or where it was made.
 //
 // The hello-world example keeps its trees in git, so this example is from the package's tests.
-// FromBuild gets the environment dev of testdata/platform, and Options with the Path "fleet/dev". It
-// returns an [Artifact], and Push pushes it to the tag dev of a repository. The layer of the tag has
-// the file fleet/dev/small/kustomization.yaml, and the manifest has the annotation
+// FromBuild gets the environment dev of testdata/platform, and Options with the Path "fleet/dev".
+// It returns an [Artifact], and Push pushes it to the tag dev of a repository. The layer of the tag
+// has the file fleet/dev/small/kustomization.yaml, and the manifest has the annotation
 // io.kalypso.environment: dev.
 package publish
 
@@ -40,16 +40,19 @@ type Options struct {
 
 // FromBuild returns the artifact of an environment of a build. The build must not have
 // failed: an artifact is the whole tree, so failed assignments would be missing.
-func FromBuild(ctx context.Context, b *compiler.Build, e *engine.Environment, o Options) (*Artifact, error) {
+func FromBuild(ctx context.Context, b *compiler.Build, e *engine.Environment, o Options) (*Artifact,
+	error) {
 	if b.Failed() || e.Tree == nil {
-		return nil, fmt.Errorf("%s has errors, and an artifact without what failed would remove it", e.Name)
+		return nil, fmt.Errorf("%s has errors, and an artifact without what failed would remove it",
+			e.Name)
 	}
 	files, err := e.Tree.Files(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return newArtifact(files, o, provenance{
-		platform: b.Platform.Module, environment: e.Name, tree: idOf(files), source: e.Source, compiler: compiler.Version(),
+		platform: b.Platform.Module, environment: e.Name, tree: idOf(files), source: e.Source,
+		compiler: compiler.Version(),
 	})
 }
 
@@ -140,7 +143,8 @@ func readFolder(dir string) ([]backends.File, error) {
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is no regular file, so it cannot be published", filepath.Join(dir, filepath.FromSlash(name)))
+			return fmt.Errorf("%s is no regular file, so it cannot be published",
+				filepath.Join(dir, filepath.FromSlash(name)))
 		}
 		info, err := d.Info()
 		if err != nil {

@@ -29,9 +29,11 @@ func (t Target) String() string { return t.Repository + ":" + t.Tag }
 // describes the mistake in the reference.
 func ParseTarget(reference string) (Target, error) {
 	t := Target{Repository: reference}
-	if slash, colon := strings.LastIndex(reference, "/"), strings.LastIndex(reference, ":"); colon > slash {
+	if slash, colon := strings.LastIndex(reference, "/"),
+		strings.LastIndex(reference, ":"); colon > slash {
 		t.Repository, t.Tag = reference[:colon], reference[colon+1:]
-		if (registry.Reference{Registry: "registry", Repository: "x", Reference: t.Tag}).ValidateReferenceAsTag() != nil {
+		if (registry.Reference{Registry: "registry", Repository: "x",
+			Reference: t.Tag}).ValidateReferenceAsTag() != nil {
 			return Target{}, fmt.Errorf("%s names no place to publish to: %q is no tag", reference, t.Tag)
 		}
 	}
@@ -57,7 +59,8 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("%s holds %s; choose another tag, or take it over with --adopt", e.Target, e.Holds)
+	return fmt.Sprintf("%s holds %s; choose another tag, or take it over with --adopt", e.Target,
+		e.Holds)
 }
 
 // Push pushes an artifact to a tag. It returns the digest of the tag's content after that,
@@ -65,7 +68,8 @@ func (e *TakenError) Error() string {
 // stays unchanged, with its own provenance. If it holds something other than a tree of this
 // platform and environment, Push returns a *TakenError, unless adopt is set. Other errors
 // are *oci.RegistryError, or about docker's configuration.
-func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string, pushed bool, err error) {
+func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string, pushed bool,
+	err error) {
 	r, err := open(t.Repository)
 	if err != nil {
 		return "", false, err
@@ -94,12 +98,14 @@ func Push(ctx context.Context, t Target, a *Artifact, adopt bool) (digest string
 		mediaType string
 		data      []byte
 	}{{LayerType, a.layer}, {ConfigType, a.config}} {
-		if err := pushBlob(ctx, r, content.NewDescriptorFromBytes(blob.mediaType, blob.data), blob.data); err != nil {
+		if err := pushBlob(ctx, r, content.NewDescriptorFromBytes(blob.mediaType, blob.data),
+			blob.data); err != nil {
 			return "", false, err
 		}
 	}
 	manifest := content.NewDescriptorFromBytes(manifestType, a.manifest)
-	if err := r.Manifests().PushReference(ctx, manifest, bytes.NewReader(a.manifest), t.Tag); err != nil {
+	if err := r.Manifests().PushReference(ctx, manifest, bytes.NewReader(a.manifest),
+		t.Tag); err != nil {
 		return "", false, err
 	}
 	return a.Digest(), true, nil
@@ -142,7 +148,8 @@ func current(ctx context.Context, r *remote.Repository, tag string) (*tagManifes
 
 // is reports whether the tag holds the same tree as the artifact.
 func (h *tagManifest) is(a *Artifact) bool {
-	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType && h.MediaType == manifestType &&
+	return h != nil && h.stranger(a) == "" && h.Config.MediaType == ConfigType &&
+		h.MediaType == manifestType &&
 		len(h.Layers) == 1 && h.Layers[0].MediaType == LayerType &&
 		h.Layers[0].Digest == content.NewDescriptorFromBytes(LayerType, a.layer).Digest
 }

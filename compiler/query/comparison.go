@@ -62,7 +62,8 @@ type DifferenceKind string
 const (
 	DiffersInPlacement DifferenceKind = "placement" // its cluster types and clusters
 	DiffersInVersion   DifferenceKind = "version"
-	DiffersInNamespace DifferenceKind = "namespace" // without the names in it that depend on the assignment
+	// without the names in it that depend on the assignment
+	DiffersInNamespace DifferenceKind = "namespace"
 	DiffersInContract  DifferenceKind = "contract"
 	DiffersInValue     DifferenceKind = "value"
 )
@@ -108,7 +109,8 @@ func Compare(ctx context.Context, before, after *engine.Environment) (*Compariso
 	return out, nil
 }
 
-// configurations returns the digests of the values of assignments, by number; "" for those that failed.
+// configurations returns the digests of the values of assignments, by number; "" for those that
+// failed.
 func configurations(ctx context.Context, e *engine.Environment) (out []model.Digest, err error) {
 	out = make([]model.Digest, len(e.Schedule.Assignments))
 	for i := range out {
@@ -204,7 +206,8 @@ func contracts(c compared, i int) []string {
 	for _, of := range []struct {
 		name     string
 		contract *model.Contract
-	}{{"requires of the workload", a.Workload.Requires}, {"requires of the deployment target", a.Target.Requires}} {
+	}{{"requires of the workload", a.Workload.Requires},
+		{"requires of the deployment target", a.Target.Requires}} {
 		if of.contract != nil {
 			out = append(out, fmt.Sprintf("%s (%.8s)", of.name, of.contract.Digest))
 		}
@@ -296,7 +299,8 @@ type valuePair struct {
 func pairOf(clusterType string, before, after compared) valuePair {
 	was, is := before.configurations(), after.configurations()
 	onlyBefore, onlyAfter := without(was, is), without(is, was)
-	if len(was) == 0 || len(is) == 0 || len(onlyBefore)+len(onlyAfter) == 0 { // a side failed, or both are equal
+	// a side failed, or both are equal
+	if len(was) == 0 || len(is) == 0 || len(onlyBefore)+len(onlyAfter) == 0 {
 		return valuePair{}
 	}
 	if len(onlyBefore) == 0 {
@@ -360,7 +364,8 @@ func without(all, others map[model.Digest]int) map[model.Digest]int {
 }
 
 // values returns the values of configurations, by digest and path.
-func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[model.Digest]map[string]string, error) {
+func (c compared) values(ctx context.Context,
+	of map[model.Digest]int) (map[model.Digest]map[string]string, error) {
 	tuples := map[int32][]model.Digest{}
 	for digest, i := range of {
 		tuple := c.e.Plan.TupleOf[i]
@@ -380,7 +385,8 @@ func (c compared) values(ctx context.Context, of map[model.Digest]int) (map[mode
 }
 
 // together returns all values of configurations, by path.
-func together(values map[model.Digest]map[string]string, of map[model.Digest]int) map[string]map[string]bool {
+func together(values map[model.Digest]map[string]string,
+	of map[model.Digest]int) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for digest := range of {
 		for path, value := range values[digest] {

@@ -22,8 +22,10 @@ type onClusters struct {
 }
 
 // clustersOfBoth compares the clusters that both environments list.
-func clustersOfBoth(before, after *engine.Environment, was, is []model.Digest) (*onClusters, error) {
-	out := &onClusters{pairs: map[string][]*effect.Pair{}, stays: map[string]bool{}, classified: map[string]bool{}}
+func clustersOfBoth(before, after *engine.Environment, was, is []model.Digest) (*onClusters,
+	error) {
+	out := &onClusters{pairs: map[string][]*effect.Pair{}, stays: map[string]bool{},
+		classified: map[string]bool{}}
 	side := func(e, other *engine.Environment, digests []model.Digest) *effect.Side {
 		s := &effect.Side{Folders: map[string]int{}}
 		for i := range e.Model.Clusters {
@@ -78,8 +80,10 @@ func clustersOfBoth(before, after *engine.Environment, was, is []model.Digest) (
 func (o *onClusters) placements(workload string, before, after []string) []WorkloadDifference {
 	var out []WorkloadDifference
 	for _, p := range o.pairs[workload] {
-		if on := p.ClusterType(); !p.Changed() && slices.Contains(before, on) && slices.Contains(after, on) {
-			d := WorkloadDifference{Kind: DiffersInPlacement, Clusters: p.Way.Clusters, Before: []string{}, After: []string{}}
+		if on := p.ClusterType(); !p.Changed() && slices.Contains(before, on) &&
+			slices.Contains(after, on) {
+			d := WorkloadDifference{Kind: DiffersInPlacement, Clusters: p.Way.Clusters, Before: []string{},
+				After: []string{}}
 			if p.Removed() {
 				d.Before = append(d.Before, on)
 			} else {

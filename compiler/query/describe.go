@@ -41,7 +41,8 @@ func Describe(b *compiler.Build, environment string, of model.Ref) About {
 	}
 	for _, d := range b.Diagnostics {
 		if (d.Environment == "" || d.Environment == environment) && isAbout(d, of) {
-			about.Diagnostics = append(about.Diagnostics, fmt.Sprintf("%s[%s]: %s", d.Severity, d.Code, d.Message))
+			about.Diagnostics = append(about.Diagnostics,
+				fmt.Sprintf("%s[%s]: %s", d.Severity, d.Code, d.Message))
 		}
 	}
 	return about
@@ -49,8 +50,12 @@ func Describe(b *compiler.Build, environment string, of model.Ref) About {
 
 // isAbout reports whether a diagnostic is about an entity or a part of it, or points there.
 func isAbout(d diag.Diagnostic, of model.Ref) bool {
-	within := func(path string) bool { return path == of.String() || strings.HasPrefix(path, of.String()+".") }
-	return within(d.Path) || slices.ContainsFunc(d.Sites, func(s diag.Site) bool { return within(s.Ref.String()) })
+	within := func(path string) bool {
+		return path == of.String() ||
+			strings.HasPrefix(path, of.String()+".")
+	}
+	return within(d.Path) ||
+		slices.ContainsFunc(d.Sites, func(s diag.Site) bool { return within(s.Ref.String()) })
 }
 
 // concernedBy returns a function that reports whether an entity concerns an assignment, by
@@ -90,7 +95,8 @@ func concernedBy(e *engine.Environment, of model.Ref) func(int) bool {
 		return func(i int) bool { return slices.Contains(e.Plan.ConfigSchemas(i), of.Name) }
 	case "tests":
 		var hits []int
-		if n := slices.IndexFunc(e.Model.Tests, func(t model.Test) bool { return t.Name == of.Name }); n >= 0 {
+		if n := slices.IndexFunc(e.Model.Tests,
+			func(t model.Test) bool { return t.Name == of.Name }); n >= 0 {
 			hits = e.SelectTested([]*model.Test{&e.Model.Tests[n]})[0]
 		}
 		return func(i int) bool { return slices.Contains(hits, i) }
@@ -133,7 +139,8 @@ func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error)
 			for _, n := range g.Needs {
 				r := Requirement{
 					Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
-					Key: n.Path, Constraint: n.Text, Optional: n.Optional, Enforce: "block", Given: n.Met, By: []Origin{},
+					Key: n.Path, Constraint: n.Text, Optional: n.Optional, Enforce: "block", Given: n.Met,
+					By: []Origin{},
 					RequiredBy: Place{Kind: kindOf(n.Contract), Name: nameOf(n.Contract),
 						Positions: positions(e, n.Contract.At(n.Path))},
 				}
@@ -147,7 +154,8 @@ func Requirements(ctx context.Context, b *compiler.Build) ([]Requirement, error)
 				}
 				out = append(out, r)
 			}
-			slices.SortStableFunc(out[start:], func(x, y Requirement) int { return strings.Compare(x.Key, y.Key) })
+			slices.SortStableFunc(out[start:],
+				func(x, y Requirement) int { return strings.Compare(x.Key, y.Key) })
 		}
 	}
 	return out, nil
@@ -221,7 +229,8 @@ func EachClusterValue(b *compiler.Build, f func(*ClusterValue) error) error {
 			}
 			for _, target := range slices.Sorted(maps.Keys(c.Composed)) {
 				err := eachLeaf("", c.Composed[target], func(path string, v model.Value) error {
-					return f(&ClusterValue{Environment: e.Name, Cluster: c.Name, DeploymentTarget: target, Path: path, Value: v})
+					return f(&ClusterValue{Environment: e.Name, Cluster: c.Name, DeploymentTarget: target,
+						Path: path, Value: v})
 				})
 				if err != nil {
 					return err

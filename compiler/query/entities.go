@@ -44,15 +44,16 @@ func Registrations(b *compiler.Build) []Registration {
 
 // SchedulingPolicy assigns deployment targets to cluster types in one environment.
 type SchedulingPolicy struct {
-	Environment       string     `json:"environment"`
-	Name              string     `json:"name"`
-	DeploymentTargets string     `json:"deploymentTargets"`  // the selector, as CUE
-	ClusterTypes      string     `json:"clusterTypes"`       // the selector, as CUE
-	Clusters          string     `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	Except            []Except   `json:"except,omitempty"`   // the pairs that it leaves out
-	Deny              bool       `json:"deny"`
-	Pin               *model.Pin `json:"pin,omitempty"`
-	Assignments       int        `json:"assignments"` // assignments that it makes, by itself or with others
+	Environment       string `json:"environment"`
+	Name              string `json:"name"`
+	DeploymentTargets string `json:"deploymentTargets"` // the selector, as CUE
+	ClusterTypes      string `json:"clusterTypes"`      // the selector, as CUE
+	// the selector of single clusters, as CUE; "" for all
+	Clusters    string     `json:"clusters,omitempty"`
+	Except      []Except   `json:"except,omitempty"` // the pairs that it leaves out
+	Deny        bool       `json:"deny"`
+	Pin         *model.Pin `json:"pin,omitempty"`
+	Assignments int        `json:"assignments"` // assignments that it makes, by itself or with others
 }
 
 // Except selects pairs that a scheduling policy leaves out. Its selectors are CUE.
@@ -75,12 +76,14 @@ func SchedulingPolicies(b *compiler.Build) []SchedulingPolicy {
 		for _, p := range e.Model.SchedulingPolicies {
 			var except []Except
 			for _, x := range p.Except {
-				except = append(except, Except{x.DeploymentTargets.String(), x.ClusterTypes.String(), optionalSelector(x.Clusters)})
+				except = append(except,
+					Except{x.DeploymentTargets.String(), x.ClusterTypes.String(), optionalSelector(x.Clusters)})
 			}
 			out = append(out, SchedulingPolicy{
 				Environment: e.Name, Name: p.Name, DeploymentTargets: p.DeploymentTargets.String(),
 				ClusterTypes: p.ClusterTypes.String(),
-				Clusters:     optionalSelector(p.Clusters), Except: except, Deny: p.Deny, Pin: p.Pin, Assignments: made[p.Name],
+				Clusters:     optionalSelector(p.Clusters), Except: except, Deny: p.Deny, Pin: p.Pin,
+				Assignments: made[p.Name],
 			})
 		}
 	}
@@ -97,12 +100,13 @@ func optionalSelector(s *model.Selector) string {
 
 // ConfigSchema is a contract of the platform on composed values, in one environment.
 type ConfigSchema struct {
-	Environment string   `json:"environment"`
-	Name        string   `json:"name"`
-	Match       string   `json:"match"`              // the selector, as CUE
-	Clusters    string   `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	Fields      []string `json:"fields"`             // the paths that it names
-	Failed      bool     `json:"failed"`             // it has errors
+	Environment string `json:"environment"`
+	Name        string `json:"name"`
+	Match       string `json:"match"` // the selector, as CUE
+	// the selector of single clusters, as CUE; "" for all
+	Clusters string   `json:"clusters,omitempty"`
+	Fields   []string `json:"fields"` // the paths that it names
+	Failed   bool     `json:"failed"` // it has errors
 }
 
 // ConfigSchemas lists the config schemas, by environment and name.
@@ -138,7 +142,8 @@ func NamespaceServices(b *compiler.Build) []NamespaceService {
 		for _, s := range e.Model.NamespaceServices {
 			out = append(out, NamespaceService{
 				Environment: e.Name, Name: s.Name, Facts: append([]string{}, s.Facts...),
-				ClusterTypes: clusterTypesWith(e, func(c *model.ClusterType) bool { return c.NamespaceService == s.Name }),
+				ClusterTypes: clusterTypesWith(e,
+					func(c *model.ClusterType) bool { return c.NamespaceService == s.Name }),
 			})
 		}
 	}
@@ -161,7 +166,8 @@ func Reconcilers(b *compiler.Build) []Reconciler {
 		for _, r := range e.Model.Reconcilers {
 			out = append(out, Reconciler{
 				Environment: e.Name, Name: r.Name, Backend: r.Backend, Facts: append([]string{}, r.Facts...),
-				ClusterTypes: clusterTypesWith(e, func(c *model.ClusterType) bool { return c.Reconciler == r.Name }),
+				ClusterTypes: clusterTypesWith(e,
+					func(c *model.ClusterType) bool { return c.Reconciler == r.Name }),
 			})
 		}
 	}
@@ -186,7 +192,8 @@ type Test struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Match       string `json:"match"`
-	Clusters    string `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
+	// the selector of single clusters, as CUE; "" for all
+	Clusters string `json:"clusters,omitempty"`
 	// Assignments is the number of assignments that it matches.
 	Assignments int  `json:"assignments"`
 	Failed      bool `json:"failed"` // it has errors
@@ -262,7 +269,8 @@ func ClusterTypes(b *compiler.Build) []ClusterType {
 					Reconciler:       c.Reconciler,
 					NamespaceService: c.NamespaceService, ConfigFormat: c.ConfigFormat,
 					Clusters:          append([]string{}, clusters[c.TypeName()]...),
-					KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...), Entries: c.Entries,
+					KubernetesVersion: c.KubernetesVersion, APIVersions: append([]string{}, c.APIVersions...),
+					Entries: c.Entries,
 				})
 			}
 			item := &out[len(out)-1]

@@ -69,7 +69,8 @@ type Origin struct {
 // folderOf returns the folder of a cluster type or of a class, by its name. If there is no such
 // folder, it returns the folder of the cluster with this name. It returns an error if the cluster
 // type has several classes and no folder of its own.
-func folderOf(e *engine.Environment, name string) (folder string, cluster *model.Cluster, err error) {
+func folderOf(e *engine.Environment, name string) (folder string, cluster *model.Cluster,
+	err error) {
 	var classes []string
 	for i := range e.Model.ClusterTypes {
 		switch c := &e.Model.ClusterTypes[i]; {
@@ -109,7 +110,8 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	}
 	absence, absent := e.Schedule.WhyNot(folder, target)
 	if i := slices.IndexFunc(absence.Unknown,
-		func(u schedule.Unknown) bool { return u.Kind == "cluster type" }); i >= 0 && len(e.Model.Clusters) > 0 {
+		func(u schedule.Unknown) bool { return u.Kind == "cluster type" }); i >= 0 &&
+		len(e.Model.Clusters) > 0 {
 		absence.Unknown[i] = neither(e, absence.Unknown[i])
 	}
 	if err := unknown(&absence); err != nil {
@@ -129,7 +131,8 @@ func Explain(ctx context.Context, b *compiler.Build, environment, clusterType, t
 	}
 	x.Assigned, x.Assignment = true, &a
 	for _, p := range a.Policies {
-		x.Policies = append(x.Policies, place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
+		x.Policies = append(x.Policies,
+			place(e, "policy", model.Ref{Collection: "schedulingPolicies", Name: p}))
 	}
 	if path, ok := model.ParsePath(key); ok {
 		key = path
@@ -185,7 +188,8 @@ func neither(e *engine.Environment, u schedule.Unknown) schedule.Unknown {
 	if near := spelling.Meant(u.Name, names); near != "" {
 		u.Hint = "did you mean " + near + "?"
 	} else {
-		u.Hint += fmt.Sprintf(", and %d listed clusters, which kalypso get clusters %s names", len(e.Model.Clusters), e.Name)
+		u.Hint += fmt.Sprintf(", and %d listed clusters, which kalypso get clusters %s names",
+			len(e.Model.Clusters), e.Name)
 	}
 	return u
 }
@@ -219,8 +223,9 @@ func valuesOf(e *engine.Environment, leaves []compose.Leaf) []Value {
 	out := []Value{}
 	for _, leaf := range leaves {
 		out = append(out, Value{
-			Path: leaf.Path, Value: compose.Shown(leaf.Path, leaf.Value), Secret: leaf.Value.Kind() == model.Secret,
-			From: origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
+			Path: leaf.Path, Value: compose.Shown(leaf.Path, leaf.Value),
+			Secret: leaf.Value.Kind() == model.Secret,
+			From:   origins(e, leaf.From), Replaced: origins(e, leaf.Replaced),
 		})
 	}
 	return out
@@ -271,7 +276,9 @@ func absencePlaces(e *engine.Environment, a *schedule.Absence) []Place {
 	for _, w := range e.Model.Workloads {
 		for _, t := range w.Targets {
 			if t.FullName == a.DeploymentTarget {
-				out = append(out, Place{Kind: "deployment target", Name: t.FullName, Positions: positions(e, w.TargetRef(t.Name))})
+				out = append(out,
+					Place{Kind: "deployment target", Name: t.FullName,
+						Positions: positions(e, w.TargetRef(t.Name))})
 			}
 		}
 	}
@@ -337,13 +344,16 @@ func ExplainCluster(ctx context.Context, b *compiler.Build, environment,
 		}
 		return x, false, noCluster(e, name)
 	}
-	n := slices.IndexFunc(e.Model.ClusterTypes, func(ct model.ClusterType) bool { return ct.Name == c.Folder })
+	n := slices.IndexFunc(e.Model.ClusterTypes,
+		func(ct model.ClusterType) bool { return ct.Name == c.Folder })
 	ct := &e.Model.ClusterTypes[n]
 	x = ClusterExplanation{
 		Environment: environment, Name: name, Description: c.Description, ClusterType: c.ClusterType,
 		Address: c.Address, Inventory: c.Inventory,
-		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct), Values: masked(c.Values),
-		Positions: positions(e, model.Ref{Collection: "clusters", Name: name}), Assignments: []ClusterAssignment{},
+		Labels: labels(ct.Labels), Folder: c.Folder, Pulls: c.Folder, Class: classOf(e, ct),
+		Values:      masked(c.Values),
+		Positions:   positions(e, model.Ref{Collection: "clusters", Name: name}),
+		Assignments: []ClusterAssignment{},
 	}
 	x.Labels = maps.Clone(x.Labels)
 	maps.Copy(x.Labels, c.Labels)
@@ -395,7 +405,8 @@ func classOf(e *engine.Environment, ct *model.ClusterType) []Place {
 
 // valuesOn returns the composed values of an assignment on a cluster. If c is nil, it returns the
 // values that all clusters of the assignment share.
-func valuesOn(ctx context.Context, e *engine.Environment, assignment int, c *model.Cluster) ([]Value, error) {
+func valuesOn(ctx context.Context, e *engine.Environment, assignment int,
+	c *model.Cluster) ([]Value, error) {
 	if c == nil {
 		g, err := e.Graph(ctx, assignment)
 		if err != nil {

@@ -27,8 +27,10 @@ type drawing struct {
 var nodeLooks = map[string]int{
 	"assignment": 0, "config of the base": 1, "config of the environment": 2, "config schema": 3,
 	"contract of the application": 4, "assignment with errors": 5,
-	"scheduling policy": 6, "scheduling policy that denies": 7, "deployment target": 8, "cluster type": 9,
-	"registration": 10, "inventory": 11, "git repository": 12, "Helm chart": 13, "OCI artifact": 14, "CUE module": 15,
+	"scheduling policy": 6, "scheduling policy that denies": 7, "deployment target": 8,
+	"cluster type": 9,
+	"registration": 10, "inventory": 11, "git repository": 12, "Helm chart": 13, "OCI artifact": 14,
+	"CUE module":  15,
 	"environment": 16, "ring": 17,
 }
 
@@ -49,7 +51,8 @@ func newDrawing(title string, environments []*engine.Environment) *drawing {
 		title += " of " + strings.Join(names, ", ")
 	}
 	return &drawing{graph.Graph{Title: title, Groups: []graph.Group{}, Nodes: []graph.Node{},
-		Edges: []graph.Edge{}, NodeLooks: nodeLooks, EdgeLooks: edgeLooks}, len(names) > 1, map[string]bool{}}
+		Edges: []graph.Edge{}, NodeLooks: nodeLooks, EdgeLooks: edgeLooks}, len(names) > 1,
+		map[string]bool{}}
 }
 
 // group adds a group of an environment, and returns its id.
@@ -64,7 +67,8 @@ func (d *drawing) group(e *engine.Environment, id, label string, rank int) strin
 
 func (d *drawing) node(group, id, kind, label string, detail ...string) string {
 	detail = slices.DeleteFunc(detail, func(line string) bool { return line == "" })
-	d.Nodes = append(d.Nodes, graph.Node{ID: id, Label: label, Kind: kind, Group: group, Detail: detail})
+	d.Nodes = append(d.Nodes,
+		graph.Node{ID: id, Label: label, Kind: kind, Group: group, Detail: detail})
 	return id
 }
 
@@ -79,7 +83,8 @@ func (d *drawing) finish() *graph.Graph {
 		there[n.ID], groups[n.Group] = true, true
 	}
 	d.Groups = slices.DeleteFunc(d.Groups, func(g graph.Group) bool { return !groups[g.ID] })
-	d.Edges = slices.DeleteFunc(d.Edges, func(e graph.Edge) bool { return !there[e.From] || !there[e.To] })
+	d.Edges = slices.DeleteFunc(d.Edges,
+		func(e graph.Edge) bool { return !there[e.From] || !there[e.To] })
 	d.Sort()
 	return &d.Graph
 }
@@ -187,7 +192,8 @@ func (d *drawing) stages(of *model.Declaration) (last []string) {
 		detail = append(detail, "advance: "+string(p.Advance))
 	}
 	if p.Source != nil {
-		detail = append(detail, fmt.Sprintf("its files: branch %s, folder %s", p.Source.Branch, p.Source.Path))
+		detail = append(detail,
+			fmt.Sprintf("its files: branch %s, folder %s", p.Source.Branch, p.Source.Path))
 	}
 	if g := of.GitOps; g != nil && g.OCI != "" {
 		detail = append(detail, "tree: tag "+g.Tag, g.OCI)
@@ -209,7 +215,8 @@ func (d *drawing) stages(of *model.Declaration) (last []string) {
 	for i := range p.Rings {
 		r := &p.Rings[i]
 		id := "ring/" + of.Name + "/" + r.Name
-		d.node(group, id, "ring", r.Name, slices.Concat([]string{r.Select.String()}, gateTexts(&r.Gates))...)
+		d.node(group, id, "ring", r.Name,
+			slices.Concat([]string{r.Select.String()}, gateTexts(&r.Gates))...)
 		for _, after := range r.After {
 			before[after] = true
 			d.edge("ring/"+of.Name+"/"+after, id, "passes commits to")
@@ -315,7 +322,8 @@ func ScheduleGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	g := d.finish()
 	if of != nil {
 		a := &of.Schedule.Assignments[n]
-		path := map[string]bool{targetID(of, a.Target.FullName): true, clusterTypeID(of, a.ClusterType.Name): true}
+		path := map[string]bool{targetID(of, a.Target.FullName): true,
+			clusterTypeID(of, a.ClusterType.Name): true}
 		for _, name := range a.Policies {
 			path[policyID(of, name)] = true
 		}
@@ -324,9 +332,15 @@ func ScheduleGraph(b *compiler.Build, assignment string) (*graph.Graph, error) {
 	return g, nil
 }
 
-func policyID(e *engine.Environment, name string) string      { return e.Name + "/policy/" + name }
-func targetID(e *engine.Environment, fullName string) string  { return e.Name + "/target/" + fullName }
-func clusterTypeID(e *engine.Environment, name string) string { return e.Name + "/clusterType/" + name }
+func policyID(e *engine.Environment, name string) string { return e.Name + "/policy/" + name }
+func targetID(e *engine.Environment,
+	fullName string) string {
+	return e.Name + "/target/" + fullName
+}
+func clusterTypeID(e *engine.Environment,
+	name string) string {
+	return e.Name + "/clusterType/" + name
+}
 
 func (d *drawing) schedule(e *engine.Environment) {
 	policies := d.group(e, "policies", "scheduling policies", 0)
@@ -355,7 +369,8 @@ func (d *drawing) schedule(e *engine.Environment) {
 		if n := followers[c.Name]; n > 0 {
 			count = fmt.Sprintf("clusters: %d", n)
 		}
-		d.node(reconcilers[c.Reconciler], clusterTypeID(e, c.Name), "cluster type", c.Name, LabelsText(c.Labels), count)
+		d.node(reconcilers[c.Reconciler], clusterTypeID(e, c.Name), "cluster type", c.Name,
+			LabelsText(c.Labels), count)
 	}
 	for i := range e.Schedule.Assignments {
 		a := &e.Schedule.Assignments[i]
@@ -381,7 +396,8 @@ func (d *drawing) targets(e *engine.Environment, rank int) {
 		}
 		group := d.group(e, "workload/"+w.Name, w.Name, rank)
 		for j := range w.Targets {
-			d.node(group, targetID(e, w.Targets[j].FullName), "deployment target", w.Targets[j].FullName, w.Targets[j].Version)
+			d.node(group, targetID(e, w.Targets[j].FullName), "deployment target", w.Targets[j].FullName,
+				w.Targets[j].Version)
 		}
 	}
 }

@@ -66,7 +66,8 @@ func ConfigPath(e *engine.Environment, assignment int) *graph.Graph {
 
 // configs adds configs and config schemas of an environment, by their names. layers are the
 // layers of all environments.
-func (d *drawing) configs(e *engine.Environment, layers []int, config, schema func(name string) bool) {
+func (d *drawing) configs(e *engine.Environment, layers []int, config,
+	schema func(name string) bool) {
 	groups := map[int]string{}
 	for rank, layer := range layers {
 		groups[layer] = d.group(e, fmt.Sprintf("layer/%d", layer), fmt.Sprintf("layer %d", layer), rank)
@@ -74,7 +75,8 @@ func (d *drawing) configs(e *engine.Environment, layers []int, config, schema fu
 	contracts := d.group(e, contractsGroup, "contracts", len(layers))
 	for i := range e.Model.ClusterTypes {
 		c := &e.Model.ClusterTypes[i]
-		d.group(e, "clusterType/"+c.Name, strings.TrimSpace(c.Name+"  "+LabelsText(c.Labels)), len(layers)+1)
+		d.group(e, "clusterType/"+c.Name, strings.TrimSpace(c.Name+"  "+LabelsText(c.Labels)),
+			len(layers)+1)
 	}
 	for i := range e.Model.Configs {
 		c := &e.Model.Configs[i]
@@ -107,7 +109,8 @@ func (d *drawing) configured(e *engine.Environment, i int) {
 	if e.Failed(i) {
 		kind = "assignment with errors"
 	}
-	id := d.node(e.Name+"/clusterType/"+a.ClusterType.Name, assignmentID(e, i), kind, a.Target.FullName, a.Version)
+	id := d.node(e.Name+"/clusterType/"+a.ClusterType.Name, assignmentID(e, i), kind,
+		a.Target.FullName, a.Version)
 	for _, name := range e.Plan.Configs(i) {
 		d.edge(e.Name+"/config/"+name, id, "sets values of")
 	}
@@ -124,7 +127,8 @@ func (d *drawing) configured(e *engine.Environment, i int) {
 		requires := e.Name + "/" + of.contract.Ref.String()
 		if !d.required[requires] {
 			d.required[requires] = true
-			d.node(e.Name+"/"+contractsGroup, requires, "contract of the application", "requires of "+of.name)
+			d.node(e.Name+"/"+contractsGroup, requires, "contract of the application",
+				"requires of "+of.name)
 		}
 		d.edge(requires, id, "validates")
 	}
@@ -228,8 +232,10 @@ func (d *dependencies) from(id string, m model.Manifests) {
 
 // sourceKinds are the names of kinds of sources, and of groups of them.
 var sourceKinds = map[dependency.Kind][2]string{
-	dependency.Git: {"git repository", "git repositories"}, dependency.Chart: {"Helm chart", "Helm charts"},
-	dependency.OCI: {"OCI artifact", "OCI artifacts"}, dependency.Module: {"CUE module", "CUE modules"},
+	dependency.Git:    {"git repository", "git repositories"},
+	dependency.Chart:  {"Helm chart", "Helm charts"},
+	dependency.OCI:    {"OCI artifact", "OCI artifacts"},
+	dependency.Module: {"CUE module", "CUE modules"},
 }
 
 // source adds a source if it is missing, and returns its id.

@@ -3,9 +3,9 @@
 // the JSON of `kalypso get`, `explain` and `requirements`. Lists are never null.
 //
 // For example, [Explain] gets a build of examples/hello-world, and the arguments "dev", "drone",
-// "hello-world-functional-test" and "LOG_LEVEL". The Explanation is Assigned, and has one Value: "warn"
-// at the path LOG_LEVEL. It is From the default of config edge, in layer 10. The default of config
-// everywhere, in layer 0, is in Replaced.
+// "hello-world-functional-test" and "LOG_LEVEL". The Explanation is Assigned, and has one Value:
+// "warn" at the path LOG_LEVEL. It is From the default of config edge, in layer 10. The default of
+// config everywhere, in layer 0, is in Replaced.
 package query
 
 import (
@@ -55,7 +55,8 @@ type Workload struct {
 	Application       string            `json:"application"`
 	Labels            map[string]string `json:"labels"`
 	DeploymentTargets []string          `json:"deploymentTargets"` // full names
-	Clusters          int               `json:"clusters"`          // listed clusters that any of them is assigned to
+	// listed clusters that any of them is assigned to
+	Clusters int `json:"clusters"`
 }
 
 // Workloads lists the workloads, by environment and name.
@@ -77,8 +78,9 @@ func Workloads(b *compiler.Build) []Workload {
 				continue
 			}
 			item := Workload{
-				Environment: e.Name, Name: w.Name, Description: w.Description, Workspace: w.Workspace, Application: w.Application,
-				Labels: labels(w.Labels), Clusters: clusters[w.Name],
+				Environment: e.Name, Name: w.Name, Description: w.Description, Workspace: w.Workspace,
+				Application: w.Application,
+				Labels:      labels(w.Labels), Clusters: clusters[w.Name],
 			}
 			for _, t := range w.Targets {
 				item.DeploymentTargets = append(item.DeploymentTargets, t.FullName)
@@ -119,10 +121,13 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 			for j := range w.Targets {
 				t := &w.Targets[j]
 				out = append(out, DeploymentTarget{
-					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name, Workspace: w.Workspace,
-					Labels: labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t), Render: t.Render,
-					DependsOn: append([]string{}, t.DependsOn...), ClusterTypes: append([]string{}, on[t.FullName]...),
-					Clusters: clusters[t.FullName],
+					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name,
+					Workspace: w.Workspace,
+					Labels:    labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t),
+					Render:       t.Render,
+					DependsOn:    append([]string{}, t.DependsOn...),
+					ClusterTypes: append([]string{}, on[t.FullName]...),
+					Clusters:     clusters[t.FullName],
 				})
 			}
 		}
@@ -132,7 +137,8 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 
 // manifests returns the manifests of a deployment target, with the application's values for its
 // chart.
-func manifests(e *engine.Environment, w *model.Workload, t *model.DeploymentTarget) model.Manifests {
+func manifests(e *engine.Environment, w *model.Workload,
+	t *model.DeploymentTarget) model.Manifests {
 	m := t.Manifests
 	if m.Helm == nil {
 		return m
@@ -149,10 +155,11 @@ func manifests(e *engine.Environment, w *model.Workload, t *model.DeploymentTarg
 type Assignment struct {
 	Environment string `json:"environment"`
 	// ClusterType is the name of the folder of the cluster type, or of a class of it.
-	ClusterType      string   `json:"clusterType"`
-	Cluster          string   `json:"cluster,omitempty"` // if clusters are listed one by one
-	Clusters         int      `json:"clusters"`          // listed clusters that follow the folder, or 1 for Cluster
-	DeploymentTarget string   `json:"deploymentTarget"`  // the full name
+	ClusterType string `json:"clusterType"`
+	Cluster     string `json:"cluster,omitempty"` // if clusters are listed one by one
+	// listed clusters that follow the folder, or 1 for Cluster
+	Clusters         int      `json:"clusters"`
+	DeploymentTarget string   `json:"deploymentTarget"` // the full name
 	Workload         string   `json:"workload"`
 	Workspace        string   `json:"workspace"`
 	Application      string   `json:"application"`
@@ -243,12 +250,13 @@ func assignmentOf(ctx context.Context, e *engine.Environment, i int,
 
 // Config is a container of platform values.
 type Config struct {
-	Environment string   `json:"environment"`
-	Name        string   `json:"name"`
-	Layer       int      `json:"layer"`
-	Match       string   `json:"match"`
-	Clusters    string   `json:"clusters,omitempty"` // the selector of single clusters, as CUE; "" for all
-	Keys        []string `json:"keys"`               // the known paths of its values
+	Environment string `json:"environment"`
+	Name        string `json:"name"`
+	Layer       int    `json:"layer"`
+	Match       string `json:"match"`
+	// the selector of single clusters, as CUE; "" for all
+	Clusters    string   `json:"clusters,omitempty"`
+	Keys        []string `json:"keys"` // the known paths of its values
 	Assignments int      `json:"assignments"`
 	Failed      bool     `json:"failed"` // it has errors
 }
@@ -308,7 +316,8 @@ func InOrder(b *compiler.Build) []*engine.Environment {
 		return n
 	}
 	out := slices.Clone(b.Environments) // by name
-	slices.SortStableFunc(out, func(x, y *engine.Environment) int { return stage(x.Name) - stage(y.Name) })
+	slices.SortStableFunc(out,
+		func(x, y *engine.Environment) int { return stage(x.Name) - stage(y.Name) })
 	return out
 }
 
@@ -332,7 +341,8 @@ func labels(of map[string]string) map[string]string {
 
 // find returns an environment of the build. It returns nil if the build does not have it.
 func find(b *compiler.Build, environment string) *engine.Environment {
-	i := slices.IndexFunc(b.Environments, func(e *engine.Environment) bool { return e.Name == environment })
+	i := slices.IndexFunc(b.Environments,
+		func(e *engine.Environment) bool { return e.Name == environment })
 	if i < 0 {
 		return nil
 	}

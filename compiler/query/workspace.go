@@ -104,16 +104,21 @@ func Workspaces(b *compiler.Build) []Workspace {
 	return out
 }
 
-func workspaceOf(e *engine.Environment, name string, of *model.Workspace, profile string) *Workspace {
+func workspaceOf(e *engine.Environment, name string, of *model.Workspace,
+	profile string) *Workspace {
 	w := &Workspace{
 		Environment: e.Name, Name: name, Description: of.Description, Profile: profile,
-		Owners: append([]string{}, of.Owners...), Workloads: []string{}, Registrations: []string{}, Files: []string{},
+		Owners: append([]string{}, of.Owners...), Workloads: []string{}, Registrations: []string{},
+		Files: []string{},
 		Quota: []Usage{},
 	}
 	for _, b := range []Bound{
-		{"objects.namespaced", of.Objects.Namespaced}, {"objects.clusterScoped", of.Objects.ClusterScoped},
-		{"namespaces", of.Namespaces}, {"environments", of.Environments}, {"clusterTypes", of.ClusterTypes},
-		{"labels", of.Labels}, {"policies", of.Policies}, {"sources", of.Sources}, {"secrets", of.Secrets},
+		{"objects.namespaced", of.Objects.Namespaced},
+		{"objects.clusterScoped", of.Objects.ClusterScoped},
+		{"namespaces", of.Namespaces}, {"environments", of.Environments},
+		{"clusterTypes", of.ClusterTypes},
+		{"labels", of.Labels}, {"policies", of.Policies}, {"sources", of.Sources},
+		{"secrets", of.Secrets},
 		{"machines.files", of.Machines.Files}, {"machines.packages", of.Machines.Packages},
 		{"machines.units", of.Machines.Units},
 		{"machines.users", of.Machines.Users}, {"machines.capabilities", of.Machines.Capabilities},
@@ -140,7 +145,8 @@ func workspaceOf(e *engine.Environment, name string, of *model.Workspace, profil
 // not belong to a team concern it too, because they may hide the workspace. found reports whether
 // any part of the workspace is known.
 func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, found bool) {
-	assignments, entities := map[string]bool{}, map[string]bool{"workspaces." + model.Label(name): true}
+	assignments, entities := map[string]bool{},
+		map[string]bool{"workspaces." + model.Label(name): true}
 	registered := map[string]bool{} // registrations, and whether they bring parts of the workspace
 	for _, w := range Workspaces(b) {
 		if w.Name != name {
@@ -165,7 +171,8 @@ func AboutWorkspace(b *compiler.Build, name string) (about []diag.Diagnostic, fo
 		}
 	}
 	for _, d := range b.Diagnostics {
-		theirs := slices.DeleteFunc(slices.Clone(d.Assignments), func(id string) bool { return !assignments[id] })
+		theirs := slices.DeleteFunc(slices.Clone(d.Assignments),
+			func(id string) bool { return !assignments[id] })
 		concerns := len(theirs) > 0
 		if len(d.Assignments) == 0 {
 			concerns = entities[entityOf(d.Path)] || d.Severity == diag.Error && !ofTeams(d.Path)

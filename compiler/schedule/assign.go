@@ -30,24 +30,29 @@ func (f *fleet) selections(policies []model.SchedulingPolicy) []selection {
 	for i := range policies {
 		p := &policies[i]
 		ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name}
-		out[i] = selection{policy: p, product: f.product(p.DeploymentTargets, p.ClusterTypes, p.Clusters, ref)}
+		out[i] = selection{policy: p,
+			product: f.product(p.DeploymentTargets, p.ClusterTypes, p.Clusters, ref)}
 		for _, e := range p.Except {
-			out[i].except = append(out[i].except, f.product(e.DeploymentTargets, e.ClusterTypes, e.Clusters, ref.At(e.Path)))
+			out[i].except = append(out[i].except,
+				f.product(e.DeploymentTargets, e.ClusterTypes, e.Clusters, ref.At(e.Path)))
 		}
 	}
-	slices.SortFunc(out, func(a, b selection) int { return strings.Compare(a.policy.Name, b.policy.Name) })
+	slices.SortFunc(out,
+		func(a, b selection) int { return strings.Compare(a.policy.Name, b.policy.Name) })
 	return out
 }
 
 // product returns the targets and the cluster types that selectors select. The selector
 // clusters narrows the cluster types to those whose clusters it selects; it belongs to the
 // entity at the reference of, and may be nil.
-func (f *fleet) product(targets, types model.Selector, clusters *model.Selector, of model.Ref) product {
+func (f *fleet) product(targets, types model.Selector, clusters *model.Selector,
+	of model.Ref) product {
 	p := product{targets: f.targetIndex.Select(targets), types: f.typeIndex.Select(types)}
 	p.ofType = len(p.types)
 	if clusters != nil {
 		name := model.SelectorOf(of)
-		p.types = slices.DeleteFunc(p.types, func(n int) bool { return !f.types[n].Selects(clusters, name) })
+		p.types = slices.DeleteFunc(p.types,
+			func(n int) bool { return !f.types[n].Selects(clusters, name) })
 	}
 	return p
 }

@@ -18,12 +18,14 @@ func lenient(selections []selection) []*selection {
 func (s *Schedule) deny(c int, assigned, denied []pair) {
 	for first := 0; first < len(denied); {
 		target := denied[first].target
-		d := Denial{ClusterType: s.fleet.types[c].Name, DeploymentTarget: s.fleet.targets[target].FullName}
+		d := Denial{ClusterType: s.fleet.types[c].Name,
+			DeploymentTarget: s.fleet.targets[target].FullName}
 		for first < len(denied) && denied[first].target == target {
 			d.Policies = append(d.Policies, s.selections[denied[first].selection].policy.Name)
 			first++
 		}
-		_, also := slices.BinarySearchFunc(assigned, target, func(p pair, target int) int { return p.target - target })
+		_, also := slices.BinarySearchFunc(assigned, target,
+			func(p pair, target int) int { return p.target - target })
 		if !also {
 			s.Denied = append(s.Denied, d)
 		}

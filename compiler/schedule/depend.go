@@ -67,7 +67,8 @@ func dependencyError(t target, message, hint string) diag.Diagnostic {
 
 // impossible returns the error of a dependency that fails wherever the target is assigned.
 // It returns false if the dependency is possible.
-func (s *Schedule) impossible(env *model.Environment, t target, name string) (diag.Diagnostic, bool) {
+func (s *Schedule) impossible(env *model.Environment, t target, name string) (diag.Diagnostic,
+	bool) {
 	if name == t.FullName {
 		return dependencyError(t, name+" depends on itself", "remove it from its dependsOn"), true
 	}
@@ -80,8 +81,10 @@ func (s *Schedule) impossible(env *model.Environment, t target, name string) (di
 		return dependencyError(t, message,
 			name+" has errors of its own: correct them first").Following(workload.String()), true
 	}
-	others := slices.DeleteFunc(s.fleet.fullNames(), func(other string) bool { return other == t.FullName })
-	if i := slices.IndexFunc(others, func(other string) bool { return strings.HasSuffix(other, "-"+name) }); i >= 0 {
+	others := slices.DeleteFunc(s.fleet.fullNames(),
+		func(other string) bool { return other == t.FullName })
+	if i := slices.IndexFunc(others,
+		func(other string) bool { return strings.HasSuffix(other, "-"+name) }); i >= 0 {
 		d := dependencyError(t, message, "did you mean "+others[i]+"?") // name is its short name
 		d.Suggestion = diag.Suggestion{Wrong: name, Right: others[i]}
 		return d, true
@@ -121,8 +124,10 @@ func (s *Schedule) edges(assignments []Assignment, r *report) [][]int {
 			}
 			if _, known := s.fleet.targetNamed(name); known && !here {
 				a.Failed = true
-				message := fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type", a.Target.FullName, name)
-				hint := fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name, a.Target.FullName)
+				message := fmt.Sprintf("%s depends on %s, which is not assigned to the same cluster type",
+					a.Target.FullName, name)
+				hint := fmt.Sprintf("schedule %s wherever %s goes, or remove it from dependsOn", name,
+					a.Target.FullName)
 				// A policy that has errors assigns nothing.
 				r.add(dependencyError(target{a.Target, a.Workload}, message,
 					hint).Following("schedulingPolicies"), a.ID(s.Environment))
@@ -140,7 +145,8 @@ func (s *Schedule) failCycle(assignments []Assignment, edges [][]int, together [
 		names[i] = assignments[n].Target.FullName
 	}
 	first := &assignments[path[0]]
-	d := dependencyError(target{first.Target, first.Workload}, "dependencies in a circle: "+strings.Join(names, " -> "),
+	d := dependencyError(target{first.Target, first.Workload},
+		"dependencies in a circle: "+strings.Join(names, " -> "),
 		"none of them can be applied first: remove one of the dependencies")
 	for _, n := range path[1 : len(path)-1] {
 		t := target{assignments[n].Target, assignments[n].Workload}

@@ -111,7 +111,9 @@ func (s *Schedule) warnOfDevices(r *report) {
 		if model.IsDevice(name) {
 			ref := model.Ref{Collection: collection, Name: name}
 			r.add(diag.New(diag.Unportable,
-				fmt.Sprintf("%s %s has the name of a device on Windows, so its folder cannot be checked out there", kind, name)).
+				fmt.Sprintf(
+					"%s %s has the name of a device on Windows, so its folder cannot be checked out there", kind,
+					name)).
 				On(ref.String()).At(ref, "").Hinting("give it another name"))
 		}
 	}
@@ -154,7 +156,8 @@ func (s *Schedule) warnOfUnassigned(c *causes, r *report) {
 
 // unassigned returns the reason why a deployment target has no assignment, and the policies
 // that are involved. denied has, by full name, the policies that remove pairs.
-func (s *Schedule) unassigned(target int, denied map[string][]string) (why string, policies []model.Ref) {
+func (s *Schedule) unassigned(target int, denied map[string][]string) (why string,
+	policies []model.Ref) {
 	name := s.fleet.targets[target].FullName
 	var selecting []string
 	some := false // whether a policy selects a pair with it
@@ -165,7 +168,8 @@ func (s *Schedule) unassigned(target int, denied map[string][]string) (why strin
 	}
 	taking := slices.Compact(slices.Sorted(slices.Values(denied[name])))
 	for _, name := range slices.Concat(selecting, taking) {
-		if ref := (model.Ref{Collection: "schedulingPolicies", Name: name}); !slices.Contains(policies, ref) {
+		if ref := (model.Ref{Collection: "schedulingPolicies", Name: name}); !slices.Contains(policies,
+			ref) {
 			policies = append(policies, ref)
 		}
 	}
@@ -197,7 +201,8 @@ func (s *Schedule) warnOfEmptyTypes(c *causes, r *report) {
 		if name := t.TypeName(); !used[name] {
 			used[name] = true
 			ref := t.Ref()
-			r.add(diag.New(diag.EmptyClusterType, fmt.Sprintf("nothing is assigned to cluster type %s", t.Name)).
+			r.add(diag.New(diag.EmptyClusterType,
+				fmt.Sprintf("nothing is assigned to cluster type %s", t.Name)).
 				On(ref.String()).At(ref, "").
 				Hinting("let the clusterTypes of a policy select it, or remove it").Following(c.ofType(i)))
 		}
@@ -205,7 +210,8 @@ func (s *Schedule) warnOfEmptyTypes(c *causes, r *report) {
 }
 
 func selectsNothing(policy string, s side, words selector.Vocabulary) diag.Diagnostic {
-	d := diag.New(diag.SelectsNothing, fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
+	d := diag.New(diag.SelectsNothing,
+		fmt.Sprintf("%s of policy %s selects nothing", s.ref.Path, policy)).
 		On(s.ref.String()).At(s.ref, "")
 	return words.Explain(d, s.kind, s.selector)
 }

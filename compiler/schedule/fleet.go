@@ -39,12 +39,14 @@ func newFleet(env *model.Environment, satisfies selector.Satisfier) *fleet {
 		}
 	}
 	slices.SortFunc(f.targets, func(a, b target) int {
-		return cmp.Or(strings.Compare(a.FullName, b.FullName), strings.Compare(a.workload.Name, b.workload.Name))
+		return cmp.Or(strings.Compare(a.FullName, b.FullName),
+			strings.Compare(a.workload.Name, b.workload.Name))
 	})
 	for i := range env.ClusterTypes {
 		f.types = append(f.types, &env.ClusterTypes[i])
 	}
-	slices.SortFunc(f.types, func(a, b *model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.types,
+		func(a, b *model.ClusterType) int { return strings.Compare(a.Name, b.Name) })
 	f.targetIndex = selector.NewIndex(f.targetFacts(), satisfies)
 	f.typeIndex = selector.NewIndex(f.typeFacts(), satisfies)
 	return f

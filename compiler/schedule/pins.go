@@ -126,7 +126,8 @@ func changesOf(p *model.SchedulingPolicy) []change {
 
 // misfits reports the changes that the target has no place for, and a pin with
 // two revisions of one source.
-func misfits(t target, p *model.SchedulingPolicy, changes []change, fields map[string]*string) []diag.Diagnostic {
+func misfits(t target, p *model.SchedulingPolicy, changes []change,
+	fields map[string]*string) []diag.Diagnostic {
 	ref := model.Ref{Collection: "schedulingPolicies", Name: p.Name, Path: "pin"}
 	problem := func(message string, c change) diag.Diagnostic {
 		return diag.New(diag.PinMismatch, message).On(ref.At(c.field).String()).

@@ -35,8 +35,10 @@ func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterT
 			in[n] = append(in[n], ring.Name)
 		}
 		if len(selected) == 0 {
-			ref := model.Ref{Collection: "environments", Name: environment, Path: fmt.Sprintf("rings[%d].select", i)}
-			d := diag.New(diag.SelectsNothing, fmt.Sprintf("ring %s of environment %s selects nothing", ring.Name, environment)).
+			ref := model.Ref{Collection: "environments", Name: environment,
+				Path: fmt.Sprintf("rings[%d].select", i)}
+			d := diag.New(diag.SelectsNothing,
+				fmt.Sprintf("ring %s of environment %s selects nothing", ring.Name, environment)).
 				On(ref.String()).At(ref, "")
 			r.add(selector.VocabularyOf(f.typeFacts()).Explain(d, kindType, &ring.Select))
 		}
@@ -55,14 +57,16 @@ func Rings(environment string, rings []model.Ring, clusterTypes []model.ClusterT
 	return of, r.diagnostics()
 }
 
-func notInOneRing(environment, clusterType string, found []string, rings []model.Ring) diag.Diagnostic {
+func notInOneRing(environment, clusterType string, found []string,
+	rings []model.Ring) diag.Diagnostic {
 	ref := model.Ref{Collection: "clusterTypes", Name: model.TypeOfFolder(clusterType)}
 	d := diag.New(diag.RingMembership, "").On(ref.String()).At(ref, "")
 	if len(found) > 0 {
 		last := len(found) - 1
 		d.Message = fmt.Sprintf("cluster type %s is in several rings of environment %s: %s and %s",
 			clusterType, environment, strings.Join(found[:last], ", "), found[last])
-		return d.Hinting("let only one of them select it, for instance by a label of its own for each ring")
+		return d.Hinting(
+			"let only one of them select it, for instance by a label of its own for each ring")
 	}
 	var names []string
 	for i := range rings {

@@ -15,7 +15,8 @@
 //	}
 //
 // It selects one [model.DeploymentTarget] and one [model.ClusterType], drone. Assign returns the
-// [Assignment] with the ID "dev/drone/hello-world-functional-test" and Policies ["functional-test"].
+// [Assignment] with the ID "dev/drone/hello-world-functional-test" and Policies
+// ["functional-test"].
 package schedule
 
 import (
@@ -136,9 +137,11 @@ func (s *Schedule) Find(clusterType, deploymentTarget string) (*Assignment, bool
 
 // Index returns the number of that assignment.
 func (s *Schedule) Index(clusterType, deploymentTarget string) (int, bool) {
-	return slices.BinarySearchFunc(s.Assignments, clusterType, func(a Assignment, clusterType string) int {
-		return cmp.Or(strings.Compare(a.ClusterType.Name, clusterType), strings.Compare(a.Target.FullName, deploymentTarget))
-	})
+	return slices.BinarySearchFunc(s.Assignments, clusterType,
+		func(a Assignment, clusterType string) int {
+			return cmp.Or(strings.Compare(a.ClusterType.Name, clusterType),
+				strings.Compare(a.Target.FullName, deploymentTarget))
+		})
 }
 
 // clusterTypes yields the assignments of each cluster type that has some, as a
@@ -146,7 +149,8 @@ func (s *Schedule) Index(clusterType, deploymentTarget string) (int, bool) {
 func (s *Schedule) clusterTypes(yield func([]Assignment) bool) {
 	for first := 0; first < len(s.Assignments); {
 		last := first + 1
-		for last < len(s.Assignments) && s.Assignments[last].ClusterType == s.Assignments[first].ClusterType {
+		for last < len(s.Assignments) &&
+			s.Assignments[last].ClusterType == s.Assignments[first].ClusterType {
 			last++
 		}
 		if !yield(s.Assignments[first:last]) {

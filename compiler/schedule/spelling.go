@@ -143,9 +143,11 @@ func warnOfMisspelt(what string, words usage, r *report) {
 			continue
 		}
 		for _, other := range sorted {
-			if _, both := u.beside[other]; words[other].count > 1 && !both && spelling.Misspelt(word, other) {
-				r.add(diag.New(diag.LikelyMisspelt, fmt.Sprintf("%s %q is used once, and looks like %q, which is used %d times",
-					what, word, other, words[other].count)).
+			if _, both := u.beside[other]; words[other].count > 1 && !both &&
+				spelling.Misspelt(word, other) {
+				r.add(diag.New(diag.LikelyMisspelt,
+					fmt.Sprintf("%s %q is used once, and looks like %q, which is used %d times",
+						what, word, other, words[other].count)).
 					On(u.ref.String()).At(u.ref, "").Suggesting(word, []string{other}))
 				break
 			}

@@ -73,17 +73,20 @@ type NearMiss struct {
 // cluster type. It returns false if it is assigned. The target and the cluster type need
 // not exist.
 func (s *Schedule) WhyNot(clusterType, fullName string) (Absence, bool) {
-	a := Absence{Environment: s.Environment, ClusterType: clusterType, DeploymentTarget: fullName, Uncertain: s.uncertain}
+	a := Absence{Environment: s.Environment, ClusterType: clusterType, DeploymentTarget: fullName,
+		Uncertain: s.uncertain}
 	if _, assigned := s.Find(clusterType, fullName); assigned {
 		return Absence{}, false
 	}
 	c, hasType := s.fleet.typeNamed(clusterType)
 	if !hasType {
-		a.Unknown = append(a.Unknown, Unknown{kindType, clusterType, spelling.DidYouMean(clusterType, s.fleet.typeNames())})
+		a.Unknown = append(a.Unknown,
+			Unknown{kindType, clusterType, spelling.DidYouMean(clusterType, s.fleet.typeNames())})
 	}
 	t, hasTarget := s.fleet.targetNamed(fullName)
 	if !hasTarget {
-		a.Unknown = append(a.Unknown, Unknown{kindTarget, fullName, spelling.DidYouMean(fullName, s.fleet.fullNames())})
+		a.Unknown = append(a.Unknown,
+			Unknown{kindTarget, fullName, spelling.DidYouMean(fullName, s.fleet.fullNames())})
 	}
 	if len(a.Unknown) > 0 {
 		return a, true
@@ -147,7 +150,8 @@ func (n NearMiss) mismatches() int {
 // String returns the reasons as lines of text.
 func (a Absence) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is not assigned to %s in %s\n", a.DeploymentTarget, a.ClusterType, a.Environment)
+	fmt.Fprintf(&b, "%s is not assigned to %s in %s\n", a.DeploymentTarget, a.ClusterType,
+		a.Environment)
 	for _, u := range a.Unknown {
 		fmt.Fprintf(&b, "  %s\n", u.In(a.Environment))
 	}
@@ -155,7 +159,8 @@ func (a Absence) String() string {
 		if r.Except {
 			fmt.Fprintf(&b, "  policy %s selects it, and its except leaves it out\n", r.Policy)
 		} else {
-			fmt.Fprintf(&b, "  policy %s selects it, and policy %s denies it\n", r.Policy, strings.Join(r.DeniedBy, ", "))
+			fmt.Fprintf(&b, "  policy %s selects it, and policy %s denies it\n", r.Policy,
+				strings.Join(r.DeniedBy, ", "))
 		}
 	}
 	for _, n := range a.Nearest {

@@ -8,10 +8,10 @@
 //
 // An Index is immutable except for its memory, and safe for concurrent use.
 //
-// For example, the cluster types of dev in examples/hello-world are entity 0, drone, entity 1, large,
-// and entity 2, small. The scheduling policy functional-test selects cluster types whose label edge
-// is "true". Select of this [model.Selector] returns [0]. For entity 1, Why returns one Mismatch,
-// with the text
+// For example, the cluster types of dev in examples/hello-world are entity 0, drone, entity 1,
+// large, and entity 2, small. The scheduling policy functional-test selects cluster types whose
+// label edge is "true". Select of this [model.Selector] returns [0]. For entity 1, Why returns one
+// Mismatch, with the text
 //
 //	labels.edge: wants "true", is absent
 package selector
@@ -112,7 +112,8 @@ func (c *column) add(e int32, f Fact) {
 func (c *column) addValue(e int32, value string) {
 	var n int32
 	ok := false
-	if last := len(c.values) - 1; last >= 0 && c.values[last] != isStruct && c.distinct[c.values[last]].value == value {
+	if last := len(c.values) - 1; last >= 0 && c.values[last] != isStruct &&
+		c.distinct[c.values[last]].value == value {
 		n, ok = c.values[last], true // entities come sorted
 	} else {
 		n, ok = c.number[value]

@@ -50,5 +50,6 @@ func (m *memory) satisfies(e model.Expr, value string) bool {
 // requirement. All of them must meet an exclusion.
 func negated(e model.Expr) bool {
 	text := strings.TrimLeft(string(e), " \t\n(")
-	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~") || strings.HasPrefix(text, "matchN(0,")
+	return strings.HasPrefix(text, "!=") || strings.HasPrefix(text, "!~") ||
+		strings.HasPrefix(text, "matchN(0,")
 }

@@ -22,7 +22,8 @@ func (p *Platform) lookAside(rel string) []diag.Diagnostic {
 	if path.Ext(rel) != "" && (err != nil || info.IsDir()) {
 		p.links = append(p.links, rel)
 	}
-	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() && info.Size() <= maxLinked {
+	if err != nil || info.IsDir() || path.Ext(rel) == "" || info.Mode().IsRegular() &&
+		info.Size() <= maxLinked {
 		return nil
 	}
 	p.bar(rel)

@@ -50,7 +50,8 @@ func Assemble(ctx context.Context, a Assembly) (platform string, remove func() e
 		if remove != nil {
 			err = errors.Join(err, remove())
 		}
-		return "", nil, fmt.Errorf("reading the %s at commit %s: %w", a.marker().What, git.Short(a.Base), err)
+		return "", nil,
+			fmt.Errorf("reading the %s at commit %s: %w", a.marker().What, git.Short(a.Base), err)
 	}
 	return platform, remove, nil
 }
@@ -212,7 +213,8 @@ func (a *Assembly) owned() (map[string]layer, error) {
 		if own.Path == "." {
 			// A branch of the environment's own may have a module file for editors, which is
 			// not the platform's.
-			l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e git.Entry) bool { return e.Name == "cue.mod" })
+			l.entries = slices.DeleteFunc(slices.Clone(l.entries),
+				func(e git.Entry) bool { return e.Name == "cue.mod" })
 		}
 		out[name] = l
 	}
@@ -222,7 +224,8 @@ func (a *Assembly) owned() (map[string]layer, error) {
 // split removes from the base the files of environments that have other files.
 func (a *Assembly) split(base []git.Entry, own map[string]layer) ([]layer, error) {
 	environments := entryOf(base, Environments)
-	base = slices.DeleteFunc(slices.Clone(base), func(e git.Entry) bool { return e.Name == Environments })
+	base = slices.DeleteFunc(slices.Clone(base),
+		func(e git.Entry) bool { return e.Name == Environments })
 	layers := []layer{{base, "."}}
 	if environments.Mode == git.FolderMode {
 		there, err := a.Repository.Tree(environments.ID)

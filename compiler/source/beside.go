@@ -42,7 +42,8 @@ func (p *Platform) lookBeside() []diag.Diagnostic {
 			continue
 		}
 		ds = append(ds, diag.New(diag.NotCUE,
-			fmt.Sprintf("%s is YAML, and no file of the platform embeds it, so nothing in it counts", path.Base(rel))).
+			fmt.Sprintf("%s is YAML, and no file of the platform embeds it, so nothing in it counts",
+				path.Base(rel))).
 			In(model.Position{File: rel, Line: 1, Column: 1}, "").
 			Hinting(fmt.Sprintf("write it in CUE, as cue import -p %s %s does, embed it with @embed, or "+
 				"move it into a folder of its own", Package, path.Base(rel))))
@@ -96,9 +97,11 @@ func (p *Platform) describesPlatform(rel string) bool {
 		key, value, found := bytes.Cut(line, []byte(":"))
 		switch {
 		case !found:
-		case slices.Contains(model.CollectionNames, string(key)) && !slices.Contains(ofOthers, string(key)):
+		case slices.Contains(model.CollectionNames, string(key)) &&
+			!slices.Contains(ofOthers, string(key)):
 			return true
-		case string(key) == "apiVersion" && bytes.HasPrefix(bytes.TrimSpace(value), []byte("scheduler.kalypso.io/")):
+		case string(key) == "apiVersion" &&
+			bytes.HasPrefix(bytes.TrimSpace(value), []byte("scheduler.kalypso.io/")):
 			return true
 		}
 	}

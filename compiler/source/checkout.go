@@ -81,7 +81,8 @@ func (c *checkout) entry(e git.Entry, at string) error {
 			return c.to.Mkdir(at, 0o777) // empty, as git has it before `git submodule update`
 		}
 		return fmt.Errorf("%s is a git submodule, and its files are in another repository; "+
-			"check the revision out with its submodules (git worktree add, git submodule update) and name that folder", at)
+			"check the revision out with its submodules (git worktree add, git submodule update) and name "+
+			"that folder", at)
 	}
 	return fmt.Errorf("%s has mode %q, which git does not know", at, e.Mode)
 }
@@ -135,7 +136,8 @@ func entryNameError(name string) error {
 	}, name)
 	visible, _, _ = strings.Cut(visible, ":")
 	visible, _, _ = strings.Cut(visible, `\`)
-	if visible = strings.ToLower(strings.TrimRight(visible, ". ")); visible == ".git" || visible == "git~1" {
+	if visible = strings.ToLower(strings.TrimRight(visible, ". ")); visible == ".git" ||
+		visible == "git~1" {
 		return errors.New("is git's own")
 	}
 	return nil

@@ -35,7 +35,8 @@ func Embeds(f *ast.File, files *Files) []Embedded {
 			continue
 		}
 		for _, name := range names {
-			out = append(out, Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Type, a.Attribute.Pos})
+			out = append(out,
+				Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Type, a.Attribute.Pos})
 		}
 	}
 	return out

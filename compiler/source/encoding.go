@@ -53,5 +53,6 @@ func notUTF8(data []byte, rel string) (diag.Diagnostic, bool) {
 		}
 		rest = rest[size:]
 	}
-	return diag.New(diag.Syntax, "the file is not UTF-8").In(at, "").Hinting("save the file as UTF-8"), true
+	return diag.New(diag.Syntax, "the file is not UTF-8").In(at, "").Hinting("save the file as UTF-8"),
+		true
 }

@@ -28,7 +28,8 @@ type Files struct {
 	// Over is the overlay; it must not be changed.
 	Over Overlay
 
-	within map[string]map[string]bool // folder -> names in it of the overlay's files, and of folders with some
+	// folder -> names in it of the overlay's files, and of folders with some
+	within map[string]map[string]bool
 }
 
 // NewFiles returns the files of a folder. over may be nil.
@@ -112,7 +113,10 @@ type within struct {
 	dir   string
 }
 
-func (w within) Stat(name string) (fs.FileInfo, error) { return w.files.Stat(path.Join(w.dir, name)) }
+func (w within) Stat(name string) (fs.FileInfo,
+	error) {
+	return w.files.Stat(path.Join(w.dir, name))
+}
 
 func (w within) ReadDir(name string) ([]fs.DirEntry, error) {
 	return w.files.ReadDir(path.Join(w.dir, name))

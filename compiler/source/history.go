@@ -45,7 +45,8 @@ func (h History) Bases() iter.Seq2[Base, error] {
 			if state != "" && id != state && !yield(oldest, nil) || id == "" {
 				return
 			}
-			oldest, state = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name, Message: c.Message}, id
+			oldest, state = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name,
+				Message: c.Message}, id
 		}
 		if state != "" {
 			yield(oldest, nil)
@@ -73,7 +74,8 @@ func (h History) base(root git.Hash) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e git.Entry) bool { return e.Name == Environments })
+	entries = slices.DeleteFunc(slices.Clone(entries),
+		func(e git.Entry) bool { return e.Name == Environments })
 	return git.ID(git.TreeKind, git.EncodeTree(entries)).String(), nil
 }
 
@@ -110,7 +112,8 @@ func (h History) Edits(commit git.Hash) (edits []Edit, err error) {
 	return edits, err
 }
 
-// compare adds the changed files below a path to edits. was is zero for an added entry, is for a removed one.
+// compare adds the changed files below a path to edits. was is zero for an added entry, is for a
+// removed one.
 func (h History) compare(at string, was, is git.Entry, edits *[]Edit) error {
 	if was.ID == is.ID {
 		return nil
@@ -169,7 +172,8 @@ func (h History) Changes(at string) iter.Seq2[Base, error] {
 			if !newer.Commit.IsZero() && e.ID != id && !yield(newer, nil) {
 				return
 			}
-			newer, id = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name, Message: c.Message}, e.ID
+			newer, id = Base{Commit: c.ID, When: c.Committer.When, Author: c.Author.Name,
+				Message: c.Message}, e.ID
 		}
 		if !id.IsZero() {
 			yield(newer, nil)

@@ -50,7 +50,8 @@ func replacements(root string, data []byte) []string {
 	var out []string
 	ast.Walk(f, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			if text, err := literal.Unquote(lit.Value); err == nil && (strings.HasPrefix(text, ".") || filepath.IsAbs(text)) {
+			if text, err := literal.Unquote(lit.Value); err == nil &&
+				(strings.HasPrefix(text, ".") || filepath.IsAbs(text)) {
 				if !filepath.IsAbs(text) {
 					text = filepath.Join(root, text)
 				}

@@ -20,11 +20,13 @@ func unportable(rel string, names map[string]string) []diag.Diagnostic {
 	var why string
 	switch {
 	case taken:
-		why = fmt.Sprintf("%s and %s differ in case alone, and Windows and macOS hold one of them", name, other)
+		why = fmt.Sprintf("%s and %s differ in case alone, and Windows and macOS hold one of them", name,
+			other)
 	case model.IsDevice(name) && path.Dir(rel) == Environments:
 		return nil // it cannot be loaded, which is an error
 	case model.IsDevice(name):
-		why = fmt.Sprintf("%s is the name of a device on Windows, so the platform cannot be checked out there", name)
+		why = fmt.Sprintf(
+			"%s is the name of a device on Windows, so the platform cannot be checked out there", name)
 	default:
 		return nil
 	}

@@ -41,7 +41,8 @@ func (p *Platform) Quote(ds []diag.Diagnostic) {
 			files[at.File] = lines
 		}
 		if n := at.Line - 1; n >= 0 && n+at.Column > 1 && n < len(lines) && !lines[n].inString {
-			ds[i].Excerpt = diag.NewExcerpt(lines[n].text, at, lines[n].secret || credential.Named(lastName(ds[i].Path)))
+			ds[i].Excerpt = diag.NewExcerpt(lines[n].text, at,
+				lines[n].secret || credential.Named(lastName(ds[i].Path)))
 		}
 	}
 }

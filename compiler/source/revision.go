@@ -29,7 +29,8 @@ import (
 //
 // Repositories need not be trusted: Checkout writes nothing outside the folder, and at most
 // a million files or 1 GiB.
-func Checkout(ctx context.Context, dir, rev string) (platform string, remove func() error, err error) {
+func Checkout(ctx context.Context, dir, rev string) (platform string, remove func() error,
+	err error) {
 	root, err := Root(dir)
 	if err != nil {
 		return "", nil, err
@@ -121,7 +122,8 @@ func checkOut(ctx context.Context, repo *git.Repository, root, rev string) (plat
 
 // folderAt returns the content, at a commit, of a platform's folder, or of another one
 // with the marker.
-func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) ([]git.Entry, error) {
+func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) ([]git.Entry,
+	error) {
 	where := rel
 	if rel == "." {
 		where = "the repository's root"

@@ -85,13 +85,15 @@ func (f *File) Digest() Digest {
 // each file once. It returns an error if a file cannot be read. found may be nil. Otherwise
 // it is called with the names of the package's own files and their digest, before any of
 // them is parsed beyond its imports. It may end the scan with an error.
-func (p *Platform) Sources(environment string, found func(names []string, of Digest) error) (*Sources, error) {
+func (p *Platform) Sources(environment string,
+	found func(names []string, of Digest) error) (*Sources, error) {
 	dir := "."
 	if environment != "" {
 		dir = p.Dir(environment)
 	}
 	base, _, _ := strings.Cut(p.Module, "@")
-	s := &scanner{Files: p.files, module: base, read: map[string]*scanned{}, folders: map[string][]string{}}
+	s := &scanner{Files: p.files, module: base, read: map[string]*scanned{},
+		folders: map[string][]string{}}
 	out := &Sources{}
 	var err error
 	if out.Module, err = s.moduleDigest(); err != nil {
@@ -309,8 +311,10 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error) {
 	parts := ast.ParseImportPath(of)
 	folders := []struct{ top, dir string }{}
-	if below, ok := strings.CutPrefix(parts.Path, s.module); ok && s.module != "" && (below == "" || below[0] == '/') {
-		folders = append(folders, struct{ top, dir string }{".", path.Join(".", strings.TrimPrefix(below, "/"))})
+	if below, ok := strings.CutPrefix(parts.Path, s.module); ok && s.module != "" &&
+		(below == "" || below[0] == '/') {
+		folders = append(folders,
+			struct{ top, dir string }{".", path.Join(".", strings.TrimPrefix(below, "/"))})
 	}
 	written, _, _ := strings.Cut(of, ":")
 	for _, kind := range []string{"pkg", "gen", "usr"} {

@@ -211,7 +211,8 @@ func moduleErrors(err error) []diag.Diagnostic {
 		d := badModule(strings.TrimSuffix(message, " in module.cue"))
 		for _, at := range cueerrors.Positions(e) {
 			if at.IsValid() && at.Filename() == moduleFile {
-				d.Sites = []diag.Site{{Position: model.Position{File: moduleFile, Line: at.Line(), Column: at.Column()}}}
+				d.Sites = []diag.Site{{Position: model.Position{File: moduleFile, Line: at.Line(),
+					Column: at.Column()}}}
 				break
 			}
 		}
@@ -226,7 +227,8 @@ const moduleFile = "cue.mod/module.cue"
 func badModule(why string) diag.Diagnostic {
 	return diag.New(diag.Module, "the module file cannot be used: "+why).
 		In(model.Position{File: moduleFile, Line: 1, Column: 1}, "").
-		Hinting("a platform's cue.mod/module.cue has a module path and a language version; `cue mod init` writes one")
+		Hinting("a platform's cue.mod/module.cue has a module path and a language version; `cue mod " +
+			"init` writes one")
 }
 
 // scan checks every CUE file of the module.
@@ -239,7 +241,8 @@ func (p *Platform) scan() ([]diag.Diagnostic, error) {
 	for more := true; more; {
 		more = false
 		for importer, all := range p.borrows {
-			if !p.barred[importer] && slices.ContainsFunc(all, func(of string) bool { return p.barred[of] }) {
+			if !p.barred[importer] &&
+				slices.ContainsFunc(all, func(of string) bool { return p.barred[of] }) {
 				p.hidden[importer], p.barred[importer], more = true, true, true
 			}
 		}
@@ -279,11 +282,13 @@ func (p *Platform) noteImports(rel string, data []byte) {
 // lookForPin warns if files import the schema and plain cue cannot find it. If the module
 // file cannot be used, it reports that instead.
 func (p *Platform) lookForPin() []diag.Diagnostic {
-	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath || !cuemodule.Unpinned(p.Root, p.files.Over) {
+	if !p.imports || p.Module == "" || p.Module == kalypso.ModulePath ||
+		!cuemodule.Unpinned(p.Root, p.files.Over) {
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.UnpinnedSchema,
-		fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema", kalypso.ModulePath)).
+		fmt.Sprintf("the module does not pin %s, so cue and editors cannot find the schema",
+			kalypso.ModulePath)).
 		In(model.Position{File: moduleFile, Line: 1, Column: 1}, "").
 		Hinting(fmt.Sprintf("add this line: deps: %q: v: %q", kalypso.ModulePath, kalypso.ModuleVersion))}
 }
@@ -355,7 +360,8 @@ func (p *Platform) enters(rel string) bool {
 // isSource reports whether CUE would load a file of that name: no hidden ones, no
 // scripts of the cue command, no tests.
 func isSource(name string) bool {
-	if !strings.HasSuffix(name, ".cue") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+	if !strings.HasSuffix(name, ".cue") || strings.HasPrefix(name, ".") ||
+		strings.HasPrefix(name, "_") {
 		return false
 	}
 	return !strings.HasSuffix(name, "_tool.cue") && !strings.HasSuffix(name, "_test.cue")
@@ -420,16 +426,20 @@ func misplaced(dir, pkg string, loaded bool, at model.Position) (diag.Diagnostic
 	case dir == Environments && pkg == Package:
 		return diag.New(diag.StrayFile,
 			"package "+Package+" is not loaded from "+Environments+" for every environment").In(at, "").
-			Hinting("move the file to the platform's root, which all environments share, or to environments/<name>"), true
+			Hinting("move the file to the platform's root, which all environments share, or to " +
+				"environments/<name>"), true
 	case loaded && pkg == "":
-		return diag.New(diag.OtherPackage, "the file has no package clause, so it is not part of the platform").In(at, "").
+		return diag.New(diag.OtherPackage,
+			"the file has no package clause, so it is not part of the platform").In(at, "").
 			Hinting("begin the file with: package " + Package), true
 	case loaded && pkg != Package:
 		return diag.New(diag.OtherPackage,
-			fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).In(at, "").
-			Hinting(fmt.Sprintf("write package %s, or move the file into a folder of its own", Package)), true
+				fmt.Sprintf("the file is of package %s, so it is not part of the platform", pkg)).In(at, "").
+				Hinting(fmt.Sprintf("write package %s, or move the file into a folder of its own", Package)),
+			true
 	case !loaded && pkg == Package:
-		return diag.New(diag.StrayFile, fmt.Sprintf("package %s is never loaded from %s", Package, dir)).In(at, "").
+		return diag.New(diag.StrayFile,
+			fmt.Sprintf("package %s is never loaded from %s", Package, dir)).In(at, "").
 			Hinting("move the file to the platform's root or to environments/<name>, or give a helper " +
 				"package a name of its own"), true
 	}

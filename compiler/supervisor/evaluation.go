@@ -70,7 +70,8 @@ func (e *Evaluation) InPieces() bool {
 	if e == nil {
 		return false
 	}
-	return slices.ContainsFunc(e.supervisor.options.State.Sought, (&Trip{What: e.what, Sources: e.sources}).repeats)
+	return slices.ContainsFunc(e.supervisor.options.State.Sought,
+		(&Trip{What: e.what, Sources: e.sources}).repeats)
 }
 
 // maxCPU returns the CPU time that the evaluation may take. In pieces, that is half as

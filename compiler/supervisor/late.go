@@ -36,7 +36,8 @@ func (s *Supervisor) late(now measurement) []*Evaluation {
 	}
 	var out []*Evaluation
 	for _, e := range s.active {
-		if e.environment() != "" && (e.cpu > e.bounds.CPU/lateCPU || now.memory > e.bounds.Memory/lateMemory) {
+		if e.environment() != "" &&
+			(e.cpu > e.bounds.CPU/lateCPU || now.memory > e.bounds.Memory/lateMemory) {
 			out = append(out, e)
 		}
 	}

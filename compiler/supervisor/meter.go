@@ -45,7 +45,8 @@ func newMeter() func() measurement {
 			last.cpu = cpu
 		}
 		metrics.Read(of)
-		last.memory, last.stacks = int64(of[0].Value.Uint64()-of[1].Value.Uint64()), int64(of[2].Value.Uint64())
+		last.memory, last.stacks = int64(of[0].Value.Uint64()-of[1].Value.Uint64()),
+			int64(of[2].Value.Uint64())
 		return last
 	}
 }

@@ -195,7 +195,8 @@ func (s *Supervisor) after(trip *Trip, together bool) State {
 		return !together && e.what != trip.What
 	})
 	switch {
-	case s.defers && !slices.ContainsFunc(blamed, func(e *Evaluation) bool { return e.environment() == "" }):
+	case s.defers &&
+		!slices.ContainsFunc(blamed, func(e *Evaluation) bool { return e.environment() == "" }):
 		return state.withLate(blamed)
 	case together:
 		state.OneByOne = true
@@ -288,7 +289,8 @@ func (s *Supervisor) beyondMemory(e *Evaluation, bound, why string) (t *Trip, to
 	for _, e := range s.active {
 		names = append(names, e.what)
 	}
-	return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why, Bound: bound}, true
+	return &Trip{What: strings.Join(slices.Sorted(slices.Values(names)), " or "), Why: why,
+		Bound: bound}, true
 }
 
 func beyondMemory(b Bounds) string {

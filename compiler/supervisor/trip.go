@@ -22,7 +22,10 @@ const ofEnvironment = "environment "
 
 // repeats reports whether another trip has the same package and sources. Without this
 // check, the program would begin again for ever.
-func (t *Trip) repeats(other Trip) bool { return t.What == other.What && t.Sources == other.Sources }
+func (t *Trip) repeats(other Trip) bool {
+	return t.What == other.What &&
+		t.Sources == other.Sources
+}
 
 // Error describes the package, the exceeded bound, and how to raise it, on one line.
 func (t *Trip) Error() string {

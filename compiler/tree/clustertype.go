@@ -191,7 +191,8 @@ func (c *ClusterTypeRecord) checkNames() error {
 	}
 	for i := range c.Facts {
 		if i > 0 && c.Facts[i].Cluster <= c.Facts[i-1].Cluster {
-			return fmt.Errorf("facts of cluster %q come after those of %q", c.Facts[i].Cluster, c.Facts[i-1].Cluster)
+			return fmt.Errorf("facts of cluster %q come after those of %q", c.Facts[i].Cluster,
+				c.Facts[i-1].Cluster)
 		}
 	}
 	last = ""
@@ -275,9 +276,10 @@ func (c *ClusterTypeRecord) Assignment(target string) *AssignmentRecord {
 	if c == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(c.Assignments, target, func(a AssignmentRecord, target string) int {
-		return strings.Compare(a.DeploymentTarget, target)
-	})
+	i, found := slices.BinarySearchFunc(c.Assignments, target,
+		func(a AssignmentRecord, target string) int {
+			return strings.Compare(a.DeploymentTarget, target)
+		})
 	if !found {
 		return nil
 	}
@@ -294,7 +296,8 @@ func (c *ClusterTypeRecord) entry(digest model.Digest, encoded []byte) ClusterTy
 			e.Kept++
 		}
 	}
-	if e.Kept > 0 || c.Kept != "" || slices.ContainsFunc(c.Facts, func(f ClusterFacts) bool { return f.Kept }) {
+	if e.Kept > 0 || c.Kept != "" ||
+		slices.ContainsFunc(c.Facts, func(f ClusterFacts) bool { return f.Kept }) {
 		e.Digest = ""
 	}
 	return e

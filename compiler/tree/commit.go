@@ -88,7 +88,8 @@ func (b *Branch) Commit(ctx context.Context, placements []Placement, c CommitInf
 // WriteTree writes the tree that Commit would commit, but no commit. The branch does not
 // change, even if it has moved in the meantime. Nothing refers to the tree: `git gc`
 // removes it after two weeks.
-func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*CommitResult,
+	[]diag.Diagnostic, error) {
 	pack := b.repository.git.NewPack()
 	result, report, err := b.place(ctx, placements, pack)
 	if err == nil && result != nil {
@@ -96,14 +97,16 @@ func (b *Branch) WriteTree(ctx context.Context, placements []Placement) (*Commit
 		err = pack.Finish()
 	}
 	if err = errors.Join(err, pack.Abort()); err != nil {
-		return nil, nil, fmt.Errorf("writing a tree for branch %s to %s: %w", b.name, b.repository.dir, err)
+		return nil, nil,
+			fmt.Errorf("writing a tree for branch %s to %s: %w", b.name, b.repository.dir, err)
 	}
 	return result, report, nil
 }
 
 // Compare returns the result that Commit would have, and writes nothing. It reports the same
 // diagnostics as Commit.
-func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitResult, []diag.Diagnostic, error) {
+func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitResult,
+	[]diag.Diagnostic, error) {
 	result, report, err := b.place(ctx, placements, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("comparing with branch %s of %s: %w", b.name, b.repository.dir, err)
@@ -112,7 +115,8 @@ func (b *Branch) Compare(ctx context.Context, placements []Placement) (*CommitRe
 }
 
 // seal adds a commit with the result's tree to the pack.
-func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) (committer git.Signature, err error) {
+func (b *Branch) seal(result *CommitResult, pack *git.PackWriter,
+	c CommitInfo) (committer git.Signature, err error) {
 	author, committer, err := b.repository.git.Signatures(git.Signature{Name: c.Name, Email: c.Email,
 		When: c.When}, git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: time.Now()})
 	if err != nil {
@@ -121,7 +125,8 @@ func (b *Branch) seal(result *CommitResult, pack *git.PackWriter, c CommitInfo) 
 	if result.Message = c.Message; c.RecordTrailer != "" && result.record != "" {
 		result.Message += c.RecordTrailer + ": " + string(result.record) + "\n"
 	}
-	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer, Message: result.Message}
+	commit := git.Commit{Tree: hash(result.Tree), Author: author, Committer: committer,
+		Message: result.Message}
 	if !b.tip.IsZero() {
 		commit.Parents = []git.Hash{b.tip}
 	}
@@ -145,7 +150,8 @@ func (b *Branch) Make(ctx context.Context, placements []Placement, pack *git.Pac
 		_, err = b.seal(result, pack, c)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a commit for branch %s of %s: %w", b.name, b.repository.dir, err)
+		return nil, nil,
+			fmt.Errorf("making a commit for branch %s of %s: %w", b.name, b.repository.dir, err)
 	}
 	return result, report, nil
 }
@@ -258,11 +264,13 @@ func (b *Branch) restore(dir string, from *Branch, change func(*Record) error,
 		return nil, err
 	}
 	g := &treeEditor{b.repository.git, pack.Add}
-	if root, err = g.apply(root, []treeEdit{{recordPath, &git.Entry{Mode: git.FileMode, ID: id}}}); err != nil {
+	if root, err = g.apply(root,
+		[]treeEdit{{recordPath, &git.Entry{Mode: git.FileMode, ID: id}}}); err != nil {
 		return nil, err
 	}
 	if dir != "" {
-		if root, err = g.apply(b.root, []treeEdit{{dir, &git.Entry{Mode: git.FolderMode, ID: root}}}); err != nil {
+		if root, err = g.apply(b.root,
+			[]treeEdit{{dir, &git.Entry{Mode: git.FolderMode, ID: root}}}); err != nil {
 			return nil, err
 		}
 	}

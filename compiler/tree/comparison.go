@@ -51,7 +51,8 @@ func (pl *planner) compare(ctx context.Context, p *typePlan) error {
 
 // reusable reports whether the desired folder equals the recorded one.
 func (pl *planner) reusable(p *typePlan) bool {
-	return p.wanted != nil && p.before != nil && p.wanted.Digest != "" && p.wanted.Digest == p.before.Digest &&
+	return p.wanted != nil && p.before != nil && p.wanted.Digest != "" &&
+		p.wanted.Digest == p.before.Digest &&
 		p.before.Kept == 0 && !p.before.corrected
 }
 
@@ -95,7 +96,8 @@ func (pl *planner) asRecorded(s surveyor, p *typePlan, seen *statResult) (bool, 
 }
 
 // compareContent compares the folder with its desired content.
-func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan, seen *statResult) error {
+func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan,
+	seen *statResult) error {
 	before, out, err := pl.sides(ctx, s, p)
 	if err != nil {
 		return err
@@ -226,7 +228,8 @@ func (c *comparison) group(out *outcome, g group) (same bool, err error) {
 	if g.folder < 0 {
 		return false, nil // there are other folders around them
 	}
-	if same, err = c.survey.holdsTree(g.dir, out.record.Assignments[g.folder].Tree); !same || err != nil {
+	if same, err = c.survey.holdsTree(g.dir, out.record.Assignments[g.folder].Tree); !same ||
+		err != nil {
 		return false, err
 	}
 	for _, f := range g.files {
@@ -315,7 +318,9 @@ func (c *comparison) replaceFolder(dir string, mine bool) error {
 	}
 	for _, p := range content {
 		if !c.obsolete[p] && !isTemp(p) {
-			c.refuse(dir, "is a folder with files that are not kalypso's, and kalypso has to write a file there", moveHint)
+			c.refuse(dir,
+				"is a folder with files that are not kalypso's, and kalypso has to write a file there",
+				moveHint)
 			return nil
 		}
 	}
@@ -343,7 +348,8 @@ func (c *comparison) keep(p string) error {
 		c.unchanged++
 		return nil
 	}
-	c.report = append(c.report, c.at.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
-		Hinting("restore it from git, or correct the errors because of which it is kept"))
+	c.report = append(c.report,
+		c.at.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
+			Hinting("restore it from git, or correct the errors because of which it is kept"))
 	return nil
 }

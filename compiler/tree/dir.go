@@ -128,7 +128,8 @@ func ReadRecord(dir string) *Record {
 
 // Compare returns the changes that Write would make, and does nothing. It reports the same
 // diagnostics as Write.
-func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic, error) {
+func (d *Dir) Compare(ctx context.Context, t *Tree, o Options) (*Changes, []diag.Diagnostic,
+	error) {
 	p, report, err := d.plan(ctx, t, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("comparing with %s: %w", d.dir, err)
@@ -213,7 +214,8 @@ func (d *Dir) vacant() (bool, error) {
 	if d.root == nil {
 		return true, nil
 	}
-	for _, c := range []struct{ dir, only string }{{".", ownFolder}, {ownFolder, path.Base(lockPath)}} {
+	for _, c := range []struct{ dir, only string }{{".", ownFolder},
+		{ownFolder, path.Base(lockPath)}} {
 		entries, err := fs.ReadDir(d.root.FS(), c.dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return true, nil
@@ -265,7 +267,8 @@ func (at location) unreadable(p string, err error) []problem {
 // belongs reports a record or journal of another platform or environment.
 func (at location) belongs(st *state, o Options) []problem {
 	check := func(p, platform, environment string) []problem {
-		if platform == o.Platform && (environment == o.Environment || slices.Contains(o.Formerly, environment)) {
+		if platform == o.Platform &&
+			(environment == o.Environment || slices.Contains(o.Formerly, environment)) {
 			return nil
 		}
 		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
@@ -331,7 +334,8 @@ func (d *Dir) lock() error {
 		_, err = l.TryLockContext(ctx, lockRetry)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("locking %s: %w (waited %s); build again when that one is done", d.dir, errHeld, d.wait)
+		return fmt.Errorf("locking %s: %w (waited %s); build again when that one is done", d.dir, errHeld,
+			d.wait)
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", d.dir, err)

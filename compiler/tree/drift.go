@@ -27,8 +27,9 @@ type DriftKind string
 
 // The kinds of drift.
 const (
-	Gone    DriftKind = "is gone"
-	Changed DriftKind = "is not what the record says" // its content, its mode, or the file is now a folder or a link
+	Gone DriftKind = "is gone"
+	// its content, its mode, or the file is now a folder or a link
+	Changed DriftKind = "is not what the record says"
 	Added   DriftKind = "is none of kalypso's files"
 	Spaced  DriftKind = "has other spaces than kalypso writes" // in the record
 )
@@ -78,7 +79,8 @@ func spaced(text, from []byte) bool {
 		return false
 	}
 	var a, b bytes.Buffer
-	return json.Compact(&a, text) == nil && json.Compact(&b, from) == nil && bytes.Equal(a.Bytes(), b.Bytes())
+	return json.Compact(&a, text) == nil && json.Compact(&b, from) == nil &&
+		bytes.Equal(a.Bytes(), b.Bytes())
 }
 
 // driftSurvey compares one environment with its record.
@@ -241,13 +243,15 @@ func (s *gitSurvey) beside() (map[string]git.Entry, error) {
 // of a submodule are in another repository.
 func isBeside(e git.Entry) bool {
 	text := slices.Contains([]string{".md", ".txt", ".adoc", ".rst"}, path.Ext(e.Name))
-	return kindOf(e) == regular && text || e.Mode == git.SubmoduleMode || slices.Contains(besideNames, e.Name)
+	return kindOf(e) == regular && text || e.Mode == git.SubmoduleMode ||
+		slices.Contains(besideNames, e.Name)
 }
 
 // besideNames are names of files and folders that may be beside kalypso's files.
 var besideNames = []string{
 	"README", "LICENSE", "CODEOWNERS", ".gitattributes", ".gitignore", ".gitmodules", ".editorconfig",
-	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml", "hydrator.metadata",
+	".github", ".gitlab", ".gitlab-ci.yml", ".gitea", ".forgejo", ".woodpecker.yml",
+	"hydrator.metadata",
 }
 
 // Check compares all files in the folder of an environment with its records, as Drift does, and

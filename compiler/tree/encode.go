@@ -74,7 +74,8 @@ func (c *ClusterTypeRecord) encode(b []byte) (_ []byte, lines [][2]int, err erro
 	if len(c.Denied) > 0 {
 		b = append(b, "\n  ],\n  \"denied\": ["...)
 		for i, d := range c.Denied {
-			b = appendString(appendField(append(appendNext(b, i), '{'), "deploymentTarget", true), d.DeploymentTarget)
+			b = appendString(appendField(append(appendNext(b, i), '{'), "deploymentTarget", true),
+				d.DeploymentTarget)
 			b = append(appendStrings(b, "policies", d.Policies), '}')
 		}
 	}

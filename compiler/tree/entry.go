@@ -69,13 +69,17 @@ func (c *Content) root() []File {
 
 // EntryRecord records the entry of a cluster.
 type EntryRecord struct {
-	Cluster string          `json:"cluster"`
-	Folder  string          `json:"folder"`
-	Files   map[string]Blob `json:"files"` // by path in the entry; other entries may share it, so do not change it
+	Cluster string `json:"cluster"`
+	Folder  string `json:"folder"`
+	// by path in the entry; other entries may share it, so do not change it
+	Files map[string]Blob `json:"files"`
 }
 
 // ShardName returns the name of the folder of entries with the entry of a cluster.
-func ShardName(cluster string) string { return backends.EntriesDir + "/" + backends.ShardOf(cluster) }
+func ShardName(cluster string) string {
+	return backends.EntriesDir + "/" +
+		backends.ShardOf(cluster)
+}
 
 // IsShard reports whether a name in a tree or a record is a folder of
 // entries, and not a cluster type.
@@ -89,7 +93,8 @@ func IsShard(name string) bool {
 // full names of deployment targets have a dash.
 func PartOf(p string) string {
 	first, rest, _ := strings.Cut(p, "/")
-	if shard, _, within := strings.Cut(rest, "/"); within && first == backends.EntriesDir && isHex(shard) {
+	if shard, _, within := strings.Cut(rest, "/"); within && first == backends.EntriesDir &&
+		isHex(shard) {
 		return first + "/" + shard
 	}
 	return first
@@ -155,7 +160,8 @@ func (r *entryFilesRead) entries(data []byte) (rest []byte, entries []EntryRecor
 		}
 		text, comma := bytes.CutSuffix(line[:n], []byte(","))
 		name, files, ok := bytes.Cut(text, []byte(`",`))
-		if !ok || comma != bytes.HasPrefix(line[n:], []byte(next)) || bytes.ContainsAny(name, `\"`) || !utf8.Valid(name) {
+		if !ok || comma != bytes.HasPrefix(line[n:], []byte(next)) || bytes.ContainsAny(name, `\"`) ||
+			!utf8.Valid(name) {
 			return data, nil
 		}
 		e := r.read(files)
@@ -323,5 +329,6 @@ func (c *Content) EntriesMatch(r *ClusterTypeRecord, folder func(name string) bo
 		}
 		compared[e.Cluster] = true
 	}
-	return !slices.ContainsFunc(r.Entries, func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] })
+	return !slices.ContainsFunc(r.Entries,
+		func(e EntryRecord) bool { return folder(e.Folder) && !compared[e.Cluster] })
 }

@@ -19,7 +19,8 @@ import (
 func (b *Branch) Record(dir string) (*Record, []diag.Diagnostic, error) {
 	st, problems, err := b.load(dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the record of branch %s of %s: %w", b.name, b.repository.dir, err)
+		return nil, nil,
+			fmt.Errorf("reading the record of branch %s of %s: %w", b.name, b.repository.dir, err)
 	}
 	return st.record, unsolved(problems, false), nil
 }
@@ -164,7 +165,8 @@ type gitSurvey struct {
 }
 
 func newGitSurvey(r *git.Repository, root git.Hash) *gitSurvey {
-	return &gitSurvey{trees: trees{r, map[git.Hash][]git.Entry{}}, root: root, folders: map[string]map[string]git.Entry{}}
+	return &gitSurvey{trees: trees{r, map[git.Hash][]git.Entry{}}, root: root,
+		folders: map[string]map[string]git.Entry{}}
 }
 
 // trees reads each tree of a repository once. It is for one goroutine.

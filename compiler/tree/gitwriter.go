@@ -43,7 +43,8 @@ type placed struct {
 }
 
 // environment makes the tree of an environment. With diagnostics it returns nil.
-func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []diag.Diagnostic, error) {
+func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []diag.Diagnostic,
+	error) {
 	before, problems, err := w.branch.load(p.Folder)
 	if err != nil {
 		return nil, nil, err
@@ -177,7 +178,8 @@ func (e *gitEnvironment) clusterType(ctx context.Context, p *typePlan) ([]treeEd
 
 // edit makes the tree of a cluster type, and returns the changes to the environment's tree. The
 // outcome is nil if nothing is written.
-func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan, out *outcome) ([]treeEdit, error) {
+func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan,
+	out *outcome) ([]treeEdit, error) {
 	var changes []treeEdit
 	for _, name := range p.removed {
 		changes = append(changes, treeEdit{path: strings.TrimPrefix(name, p.name+"/")})

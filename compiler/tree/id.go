@@ -63,7 +63,8 @@ func appendEntry(b []byte, mode git.Mode, name string, id ID) []byte {
 // objectID returns the id of a git object.
 func objectID(kind string, content []byte) ID {
 	var buf [40]byte
-	header := append(strconv.AppendInt(append(append(buf[:0], kind...), ' '), int64(len(content)), 10), 0)
+	header := append(strconv.AppendInt(append(append(buf[:0], kind...), ' '), int64(len(content)), 10),
+		0)
 	h := sha1.New()
 	h.Write(header)
 	h.Write(content)
@@ -76,7 +77,8 @@ var emptyTree = objectID("tree", nil)
 // treeOfEntries returns the id of the tree with the entries, given in any order.
 func treeOfEntries(entries []git.Entry) ID {
 	empty := hash(emptyTree)
-	entries = slices.DeleteFunc(entries, func(e git.Entry) bool { return e.Mode == git.FolderMode && e.ID == empty })
+	entries = slices.DeleteFunc(entries,
+		func(e git.Entry) bool { return e.Mode == git.FolderMode && e.ID == empty })
 	return objectID("tree", git.EncodeTree(entries))
 }
 

@@ -138,7 +138,8 @@ func (s *section) each(f func(dir, name string, e entry)) bool {
 			return false
 		case kind == 'd':
 			dir, data = string(text), rest
-		case kind != 'f' || len(rest) < entrySize || bytes.IndexByte(text, '/') >= 0 || trust(rest[0]) > fresh || rest[1] > 1:
+		case kind != 'f' || len(rest) < entrySize || bytes.IndexByte(text, '/') >= 0 ||
+			trust(rest[0]) > fresh || rest[1] > 1:
 			return false
 		default:
 			f(dir, string(text), entry(rest[:entrySize:entrySize]))

@@ -37,7 +37,8 @@ type group struct {
 // whole is the record of the environment. outcomeOf returns an error if the cluster type
 // contradicts itself or the record, which is a mistake of the caller or of a backend. The rules for
 // paths are in check.
-func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
+func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord,
+	whole *Record) (*outcome, error) {
 	if ct.Outside {
 		next := *before
 		next.Name = ct.Name
@@ -62,7 +63,8 @@ func outcomeOf(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, 
 }
 
 // unfinished is outcomeOf without the encoded record and the files of entries.
-func unfinished(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord, whole *Record) (*outcome, error) {
+func unfinished(ctx context.Context, ct *ClusterType, before *ClusterTypeRecord,
+	whole *Record) (*outcome, error) {
 	if ct.Content == nil {
 		return nil, fmt.Errorf("cluster type %s has no content", ct.Name)
 	}
@@ -111,7 +113,8 @@ func (out *outcome) entries(shard string, content *Content, before *ClusterTypeR
 		}
 		was := before.entryOf(e.Cluster)
 		if was == nil {
-			return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it", e.Cluster)
+			return fmt.Errorf("keeping the entry of cluster %s: the previous record does not list it",
+				e.Cluster)
 		}
 		out.record.Entries = append(out.record.Entries,
 			EntryRecord{e.Cluster, e.Folder, out.keep(shard+"/"+e.Cluster, was.Files)})
@@ -122,7 +125,8 @@ func (out *outcome) entries(shard string, content *Content, before *ClusterTypeR
 
 // Entry returns the entry of the cluster type in the record of an environment, instead of its
 // previous entry. Both records may be nil, for a new cluster type.
-func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, whole *Record) (ClusterTypeEntry, error) {
+func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord,
+	whole *Record) (ClusterTypeEntry, error) {
 	out, err := outcomeOf(ctx, ct, before, whole)
 	if err != nil {
 		return ClusterTypeEntry{}, err
@@ -134,7 +138,8 @@ func (ct *ClusterType) Entry(ctx context.Context, before *ClusterTypeRecord, who
 // entries name the cluster types with their digests. assignments returns the number of a cluster
 // type's assignments. Record makes the content of a cluster type when a caller reads its record. A
 // cluster type that is Outside has no known content.
-func (t *Tree) Record(ctx context.Context, o Options, assignments func(clusterType string) int) *Record {
+func (t *Tree) Record(ctx context.Context, o Options,
+	assignments func(clusterType string) int) *Record {
 	r := &Record{APIVersion: apiVersion, Kind: recordKind, Platform: o.Platform,
 		Environment: o.Environment, Compiler: o.Compiler, Source: o.Source, OCI: o.OCI, Git: o.Git}
 	types := map[string]*ClusterType{}
@@ -176,7 +181,8 @@ func (out *outcome) finish(digest model.Digest) error {
 	}
 	slices.Sort(out.kept)
 	var err error
-	if out.encoded, out.lines, err = out.record.encode((*recordBuffers.Get().(*[]byte))[:0]); err != nil {
+	if out.encoded, out.lines,
+		err = out.record.encode((*recordBuffers.Get().(*[]byte))[:0]); err != nil {
 		return err
 	}
 	out.entry = out.record.entry(digest, out.encoded)
@@ -208,7 +214,10 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 		if len(f.Files) > 0 {
 			out.groups = append(out.groups, group{number, dir, f.Files})
 			a.made = f.Files
-			if byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }; !slices.IsSortedFunc(a.made, byPath) {
+			if byPath := func(a,
+				b File) int {
+				return strings.Compare(a.Path, b.Path)
+			}; !slices.IsSortedFunc(a.made, byPath) {
 				a.made = slices.SortedFunc(slices.Values(a.made), byPath)
 			}
 		}
@@ -218,7 +227,8 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 		return a, nil
 	}
 	if before == nil {
-		return AssignmentRecord{}, fmt.Errorf("keeping folder %s: the previous record does not list it", dir)
+		return AssignmentRecord{},
+			fmt.Errorf("keeping folder %s: the previous record does not list it", dir)
 	}
 	a := *before
 	a.Files = out.keep(dir, before.Files)
@@ -254,7 +264,8 @@ const atOnce = 128
 
 // read calls a function with missing files and their content, group by group. It returns an error
 // if the content differs from the announced content.
-func (out *outcome) read(ctx context.Context, all []missing, each func(missing, []backends.File) error) error {
+func (out *outcome) read(ctx context.Context, all []missing,
+	each func(missing, []backends.File) error) error {
 	for part := range slices.Chunk(all, atOnce) {
 		if out.content.Make == nil {
 			return fmt.Errorf("the files of cluster type %s have no content", out.record.Name)

@@ -62,7 +62,8 @@ func splitRecord(data []byte) *recordLines {
 // parse reads the fields at the beginning of the line.
 func (l *recordLine) parse() bool {
 	rest, lead := l.text, byte('{')
-	for _, name := range []string{`"deploymentTarget":"`, `"workspace":"`, `"workload":"`, `"namespace":"`} {
+	for _, name := range []string{`"deploymentTarget":"`, `"workspace":"`, `"workload":"`,
+		`"namespace":"`} {
 		if len(rest) == 0 || rest[0] != lead || !bytes.HasPrefix(rest[1:], []byte(name)) {
 			return false
 		}
@@ -214,14 +215,16 @@ func (pl *planner) lines(p *typePlan) *recordLines {
 	if pl.dir != nil || p.before == nil || p.wanted == nil || p.wanted.Digest == "" {
 		return nil
 	}
-	l, _ := pl.before.record.lines(p.name) // the caller then reads the whole record, and returns the error
+	// the caller then reads the whole record, and returns the error
+	l, _ := pl.before.record.lines(p.name)
 	return l
 }
 
 // differing removes unchanged assignments from an outcome. An assignment is unchanged if its line
 // in the previous record is the same, and its folder matches that record. differing returns the
 // previous record without them, and fills in the changes of the assignments.
-func (pl *planner) differing(s surveyor, p *typePlan, out *outcome, old *recordLines) (*ClusterTypeRecord, error) {
+func (pl *planner) differing(s surveyor, p *typePlan, out *outcome,
+	old *recordLines) (*ClusterTypeRecord, error) {
 	all, err := s.holdsTree(p.name, p.before.Tree)
 	if err != nil {
 		return nil, err

@@ -222,13 +222,15 @@ func (w *writer) place() error {
 			}
 		}
 	}
-	if err := w.each(func(c *change) bool { return c.within && len(c.missing) > 0 }, w.replaceFolder); err != nil {
+	if err := w.each(func(c *change) bool { return c.within && len(c.missing) > 0 },
+		w.replaceFolder); err != nil {
 		return err
 	}
 	if err := w.each(func(c *change) bool { return !c.within }, w.putFiles); err != nil {
 		return err
 	}
-	if err := w.each(func(c *change) bool { return c.whole && len(c.missing) == 0 }, w.replaceFolder); err != nil {
+	if err := w.each(func(c *change) bool { return c.whole && len(c.missing) == 0 },
+		w.replaceFolder); err != nil {
 		return err
 	}
 	var removed []string

@@ -123,7 +123,8 @@ func (d *Dir) plan(ctx context.Context, t *Tree, o Options) (*writePlan, []diag.
 	if pl.intact, err = pl.intactRecords(); err != nil {
 		return nil, nil, err
 	}
-	if err := eachPart(parts, func(_ int, p *typePlan) error { return pl.compare(ctx, p) }); err != nil {
+	if err := eachPart(parts,
+		func(_ int, p *typePlan) error { return pl.compare(ctx, p) }); err != nil {
 		return nil, nil, err
 	}
 	if report := reports(parts); len(report) > 0 {

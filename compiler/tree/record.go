@@ -52,8 +52,9 @@ type Record struct {
 	Tree         ID                 `json:"tree"`
 	ClusterTypes []ClusterTypeEntry `json:"clusterTypes"` // sorted by name
 
-	load   func(name string) (*ClusterTypeRecord, error)
-	bytes  func(name string) ([]byte, error) // the verified bytes for load; nil if bytes are not available
+	load func(name string) (*ClusterTypeRecord, error)
+	// the verified bytes for load; nil if bytes are not available
+	bytes  func(name string) ([]byte, error)
 	parse  func(name string, data []byte) (*ClusterTypeRecord, error)
 	mu     sync.Mutex
 	loaded map[string]func() (*ClusterTypeRecord, error)
@@ -104,11 +105,13 @@ func (e *RecordError) Diagnostic() diag.Diagnostic {
 	if file == "" {
 		file = e.Path
 	}
-	report := diag.New(diag.BadRecord, e.Error()).In(model.Position{File: file, Line: 1, Column: 1}, "")
+	report := diag.New(diag.BadRecord, e.Error()).In(model.Position{File: file, Line: 1, Column: 1},
+		"")
 	if !e.adoptable() {
 		return report.Hinting("use the version of kalypso that wrote it, or a newer one")
 	}
-	return report.Hinting("restore the file from git, or take over the files that are there with --adopt")
+	return report.Hinting(
+		"restore the file from git, or take over the files that are there with --adopt")
 }
 
 // errVersion is the error of ParseRecord for a record of another version of kalypso.
@@ -155,13 +158,15 @@ func (e *ClusterTypeEntry) parse(data []byte) (*ClusterTypeRecord, error) {
 // verify returns an error if the id is not the id of the cluster type's record.
 func (e *ClusterTypeEntry) verify(id ID) error {
 	if id != e.Record {
-		return e.unusable(fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
+		return e.unusable(
+			fmt.Errorf("its content has the id %s, and %s says %s", id, recordPath, e.Record))
 	}
 	return nil
 }
 
 // parseAny is parse for a record that is not the entry's.
-func (e *ClusterTypeEntry) parseAny(data []byte, known *entryFilesRead) (*ClusterTypeRecord, error) {
+func (e *ClusterTypeEntry) parseAny(data []byte, known *entryFilesRead) (*ClusterTypeRecord,
+	error) {
 	c, err := parseClusterTypeRecord(data, known)
 	if err == nil && c.Name != e.Name {
 		err = fmt.Errorf("it is about cluster type %q", c.Name)
@@ -225,7 +230,8 @@ func (r *Record) check() error {
 			return err
 		}
 		if c.Kept < 0 || c.Assignments < c.Kept {
-			return fmt.Errorf("cluster type %s has %d assignments, of which %d are kept", c.Name, c.Assignments, c.Kept)
+			return fmt.Errorf("cluster type %s has %d assignments, of which %d are kept", c.Name,
+				c.Assignments, c.Kept)
 		}
 	}
 	return nil
@@ -346,8 +352,8 @@ func (r *Record) ClusterType(name string) (*ClusterTypeRecord, error) {
 	return load()
 }
 
-// remember sets the function that returns a cluster type's record. The caller must hold r.mu, unless
-// nothing else uses the record yet.
+// remember sets the function that returns a cluster type's record. The caller must hold r.mu,
+// unless nothing else uses the record yet.
 func (r *Record) remember(name string, load func() (*ClusterTypeRecord, error)) {
 	if r.loaded == nil {
 		r.loaded = map[string]func() (*ClusterTypeRecord, error){}
@@ -375,9 +381,10 @@ func (r *Record) entry(name string) *ClusterTypeEntry {
 	if r == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(r.ClusterTypes, name, func(c ClusterTypeEntry, name string) int {
-		return strings.Compare(c.Name, name)
-	})
+	i, found := slices.BinarySearchFunc(r.ClusterTypes, name,
+		func(c ClusterTypeEntry, name string) int {
+			return strings.Compare(c.Name, name)
+		})
 	if !found {
 		return nil
 	}
@@ -395,7 +402,8 @@ func (r *Record) treeID() ID {
 		if !IsShard(c.Name) {
 			trees = append(trees, git.Entry{Name: c.Name, Mode: git.FolderMode, ID: hash(c.Tree)})
 		} else if c.Tree != emptyTree {
-			shards = append(shards, git.Entry{Name: path.Base(c.Name), Mode: git.FolderMode, ID: hash(c.Tree)})
+			shards = append(shards,
+				git.Entry{Name: path.Base(c.Name), Mode: git.FolderMode, ID: hash(c.Tree)})
 		}
 	}
 	if len(shards) > 0 {

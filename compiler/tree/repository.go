@@ -158,8 +158,10 @@ func (b *Branch) CheckWritable() error {
 		return fmt.Errorf("looking for work trees of %s: %w", b.repository.dir, err)
 	}
 	if dir != "" {
-		return fmt.Errorf("branch %s is checked out in %s, whose files would no longer be those of the branch: "+
-			"write to another branch or to a bare repository, or check out something else there", b.name, dir)
+		return fmt.Errorf(
+			"branch %s is checked out in %s, whose files would no longer be those of the branch: "+
+				"write to another branch or to a bare repository, or check out something else there", b.name,
+			dir)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ const (
 // if there is no tree. It searches one branch first, then the others in the order of their names,
 // and in each branch the folders nearest to the root first. In the other branches, it accepts a
 // tree only if its record names that branch, because a branch may be a copy of another one.
-func (r *Repository) Find(platform, environment, first string) (branch, folder string, record *Record, err error) {
+func (r *Repository) Find(platform, environment, first string) (branch, folder string,
+	record *Record, err error) {
 	names, err := r.git.ShortNames()
 	if err != nil {
 		return "", "", nil, err
@@ -87,7 +88,8 @@ func (b *Branch) Newer(environment, than string, history iter.Seq2[git.Link, err
 
 // lastWritten returns the folder, out of two, whose record was written last. It returns "" if one
 // commit wrote both, or if the history here does not show it.
-func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...string) (string, error) {
+func (b *Branch) lastWritten(history iter.Seq2[git.Link, error], folders ...string) (string,
+	error) {
 	var is [2]git.Hash
 	for c, err := range history {
 		if errors.As(err, new(*git.MissingError)) {

@@ -147,7 +147,8 @@ func (pl *planner) intactRecords() (map[string]bool, error) {
 	}
 	ids := seen.known(ownFolder)
 	for _, e := range pl.before.record.ClusterTypes {
-		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there && known.blob() == (Blob{ID: e.Record}) {
+		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there &&
+			known.blob() == (Blob{ID: e.Record}) {
 			intact[e.Name] = true
 		}
 	}

@@ -43,7 +43,8 @@ func (d *Dir) load(s *survey, adopt bool) (*state, []problem, error) {
 		return st, nil, err
 	}
 	if own.kind != folder {
-		return st, []problem{{d.foreign(ownFolder, "is not a folder, and kalypso keeps its record in it"), false}}, nil
+		return st, []problem{{d.foreign(ownFolder, "is not a folder, and kalypso keeps its record in it"),
+			false}}, nil
 	}
 	problems, err := d.loadRecord(s, st)
 	if err != nil {
@@ -92,7 +93,8 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 		return d.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.from(identified(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }), d.placed)
+	r.from(identified(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }),
+		d.placed)
 	return nil, nil
 }
 

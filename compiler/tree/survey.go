@@ -41,7 +41,10 @@ type survey struct {
 }
 
 // newSurvey returns a survey of a folder; root is nil if the folder does not exist.
-func newSurvey(root *os.Root) *survey { return &survey{root: root, folders: map[string]pathState{}} }
+func newSurvey(root *os.Root) *survey {
+	return &survey{root: root,
+		folders: map[string]pathState{}}
+}
 
 func (s *survey) close() error {
 	if s.in == nil {
@@ -172,7 +175,8 @@ func (s *survey) hash(p string) (ID, error) {
 	}
 	h := sha1.New()
 	h.Write(append(strconv.AppendInt([]byte("blob "), info.Size(), 10), 0))
-	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, io.LimitReader(f, info.Size()+1), s.buffer); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, io.LimitReader(f, info.Size()+1),
+		s.buffer); err != nil {
 		return "", err
 	}
 	return ID(hex.EncodeToString(h.Sum(nil))), nil

@@ -18,11 +18,11 @@
 // The package is larger than others, because the writers of folders and of branches share their
 // rules: records, ownership, comparison and plans. Other packages use none of these.
 //
-// In the hello-world example, the [Tree] of dev has the [ClusterType] drone with one [Folder], for the
-// deployment target hello-world-functional-test. The Files of the folder are kustomization.yaml,
-// namespace.yaml, platform-config.yaml and reconciler.yaml. [Dir.Write] into an empty folder writes
-// drone/hello-world-functional-test/platform-config.yaml, among others. It records the folder in
-// .kalypso/cluster-types/drone.json. The returned [Changes] have
+// In the hello-world example, the [Tree] of dev has the [ClusterType] drone with one [Folder], for
+// the deployment target hello-world-functional-test. The Files of the folder are
+// kustomization.yaml, namespace.yaml, platform-config.yaml and reconciler.yaml. [Dir.Write] into an
+// empty folder writes drone/hello-world-functional-test/platform-config.yaml, among others. It
+// records the folder in .kalypso/cluster-types/drone.json. The returned [Changes] have
 // dev/drone/hello-world-functional-test in Assignments.Added.
 package tree
 
@@ -280,9 +280,10 @@ func blobsOf(files []File) map[string]Blob {
 
 // ContentOf returns the content of a cluster type without folders.
 func ContentOf(files []backends.File) *Content {
-	return &Content{Files: FilesOf(files), Make: func(context.Context, []int) ([][]backends.File, error) {
-		return [][]backends.File{files}, nil
-	}}
+	return &Content{Files: FilesOf(files),
+		Make: func(context.Context, []int) ([][]backends.File, error) {
+			return [][]backends.File{files}, nil
+		}}
 }
 
 // FilesOf returns files by the ids of their content.

@@ -102,7 +102,8 @@ func (w *writer) tidy() error {
 // record always describes the actual files.
 func (w *writer) writeTree(ctx context.Context) error {
 	j := journalOf(w.writePlan)
-	if err := w.replace(journalPath, func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
+	if err := w.replace(journalPath,
+		func(out io.Writer) error { return w.writeJournal(out, j) }); err != nil {
 		return err
 	}
 	if err := w.stageAll(ctx); err != nil {
@@ -197,7 +198,8 @@ func (w *writer) stageAll(ctx context.Context) error {
 		if p.record {
 			in(&files, func() error {
 				return w.in(stagedPath(recordsFolder), func(in *os.Root) error {
-					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), permissions(false), bytesOf(out.encoded), !syncAll)
+					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), permissions(false),
+						bytesOf(out.encoded), !syncAll)
 				})
 			})
 		}
@@ -228,7 +230,8 @@ func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 		}
 		err := w.in(stagedPath(dir), func(in *os.Root) error {
 			for _, f := range made[:len(names)] {
-				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), permissions(f.Executable), bytesOf(f.Data), sync); err != nil {
+				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), permissions(f.Executable), bytesOf(f.Data),
+					sync); err != nil {
 					return err
 				}
 			}

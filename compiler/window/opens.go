@@ -34,7 +34,8 @@ func Opens(deny []Window, allow [][]Window, t time.Time) (at time.Time, over boo
 		}
 		var first time.Time
 		for _, w := range allow[i] {
-			if from, _ := w.Next(t); !from.IsZero() && from.After(t) && (first.IsZero() || from.Before(first)) {
+			if from, _ := w.Next(t); !from.IsZero() && from.After(t) &&
+				(first.IsZero() || from.Before(first)) {
 				first = from
 			}
 		}

@@ -129,7 +129,8 @@ func (w Window) Next(t time.Time) (from, to time.Time) {
 			default:
 				from, to = at, end
 			}
-			if !w.weekly || !last.IsZero() && !w.from.Add((n+1)*week-ahead).Before(last) || last.IsZero() && to.After(t) {
+			if !w.weekly || !last.IsZero() && !w.from.Add((n+1)*week-ahead).Before(last) || last.IsZero() &&
+				to.After(t) {
 				break
 			}
 		}

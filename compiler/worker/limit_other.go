@@ -14,7 +14,8 @@ import (
 // single allocation beyond all bounds fails by itself.
 func limitMemory(bytes uint64) error {
 	go func() {
-		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
+			{Name: "/memory/classes/heap/released:bytes"}}
 		for range time.Tick(20 * time.Millisecond) {
 			metrics.Read(sample)
 			if sample[0].Value.Uint64()-sample[1].Value.Uint64() > bytes {

@@ -116,7 +116,8 @@ func (p *process) reason() string {
 	switch {
 	case containsAny(said, "stack overflow", "stack exceeds"):
 		return "it recurses without end"
-	case containsAny(said, "out of memory", "cannot allocate memory", "new OS thread", "pthread_create failed"):
+	case containsAny(said, "out of memory", "cannot allocate memory", "new OS thread",
+		"pthread_create failed"):
 		// A thread needs memory for its stack.
 		return beyondMemory
 	case strings.HasPrefix(said, "SIGSEGV: ") && peak(p.cmd.ProcessState) > softMemory/2:

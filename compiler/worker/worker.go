@@ -49,7 +49,8 @@ type Pool struct {
 // command has no Env of its own, the process gets none of this process's variables. Close
 // ends the processes.
 func NewPool(n int, start func() (*exec.Cmd, error)) *Pool {
-	p := &Pool{Limit: 30 * time.Second, start: start, slots: make(chan *process, max(n, 1)), done: make(chan struct{})}
+	p := &Pool{Limit: 30 * time.Second, start: start, slots: make(chan *process, max(n, 1)),
+		done: make(chan struct{})}
 	for range cap(p.slots) {
 		p.slots <- nil
 	}

@@ -133,7 +133,8 @@ func (s *server) rename(q *question) reply {
 		result, err := wait(ctx)
 		raw, _ := result.(json.RawMessage)
 		if err == nil && changesModules(raw) {
-			return nil, errors.New("it is declared by a module that is not in this workspace, and cannot be renamed")
+			return nil, errors.New(
+				"it is declared by a module that is not in this workspace, and cannot be renamed")
 		}
 		return result, err
 	}

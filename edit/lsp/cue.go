@@ -87,7 +87,8 @@ func (c *cue) restart(one *child) {
 
 // say shows a message in the editor.
 func (c *cue) say(text string) {
-	_ = c.editor.Notify(context.Background(), "window/showMessage", map[string]any{"type": 2, "message": text})
+	_ = c.editor.Notify(context.Background(), "window/showMessage",
+		map[string]any{"type": 2, "message": text})
 }
 
 func (c *cue) idLocked() uint64 {
@@ -160,7 +161,8 @@ func (c *cue) open(d *document) {
 	m := openMessage(d)
 	if c.documents.at(d.uri) != nil {
 		m.method = "textDocument/didChange"
-		m.params, _ = json.Marshal(didChange{textDocument{URI: d.uri, Version: d.version}, []change{{Text: d.there.string}}})
+		m.params, _ = json.Marshal(
+			didChange{textDocument{URI: d.uri, Version: d.version}, []change{{Text: d.there.string}}})
 	}
 	c.documents = c.documents.with(d)
 	c.notifyLocked(m.method, m.params)
@@ -191,7 +193,8 @@ func (c *cue) changeFolders(folders []workspaceFolder, params json.RawMessage) {
 
 // ask sends a request about a document in its current state, and returns a function that waits
 // for the answer. The answer is null if the server has none.
-func (c *cue) ask(method string, params json.RawMessage, uri string) func(context.Context) (json.RawMessage, error) {
+func (c *cue) ask(method string, params json.RawMessage,
+	uri string) func(context.Context) (json.RawMessage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	null := json.RawMessage("null")
@@ -272,7 +275,8 @@ func startChild(cmd *exec.Cmd, first []message, handle jsonrpc2.Handler) (*child
 		return nil, err
 	}
 	c := &child{cmd: cmd, queue: make(chan message, waiting), done: make(chan struct{})}
-	c.conn = jsonrpc2.NewConn(context.Background(), streamOf(out, in), handle, jsonrpc2.SetLogger(silent{}))
+	c.conn = jsonrpc2.NewConn(context.Background(), streamOf(out, in), handle,
+		jsonrpc2.SetLogger(silent{}))
 	for _, m := range first {
 		c.send(m)
 	}

@@ -242,7 +242,8 @@ func (t translation) object(o map[string]any, uri string) (any, bool) {
 			return nil, false
 		}
 	}
-	if v, ok := out["version"].(json.Number); ok && v == "0" && t.documents.at(uri) == nil && !t.toServer {
+	if v, ok := out["version"].(json.Number); ok && v == "0" && t.documents.at(uri) == nil &&
+		!t.toServer {
 		out["version"] = nil // CUE's server has no version of a closed document
 	}
 	return out, true

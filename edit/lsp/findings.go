@@ -65,7 +65,8 @@ func (s *server) publishLocked(uri string) {
 	if d := s.documents.at(uri); d != nil {
 		p.URI, p.Version = d.uri, &d.version
 	}
-	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p) // or the editor is gone
+	// or the editor is gone
+	_ = s.editor.Notify(context.Background(), "textDocument/publishDiagnostics", p)
 }
 
 func syntaxErrors(t text) (out []diagnostic) {
@@ -73,7 +74,8 @@ func syntaxErrors(t text) (out []diagnostic) {
 	for _, e := range errors.Errors(err) {
 		offset := e.Position().Offset()
 		out = append(out, diagnostic{
-			Range: t.span(offset, t.wordEnd(offset)), Severity: severityError, Source: "cue", Message: e.Error(),
+			Range: t.span(offset, t.wordEnd(offset)), Severity: severityError, Source: "cue",
+			Message: e.Error(),
 		})
 	}
 	return out
@@ -175,7 +177,8 @@ const manual = "https://github.com/kalypso-io/kalypso/blob/main/docs/diagnostics
 
 // diagnostic returns a diagnostic in the form of the protocol.
 func (s sources) diagnostic(d diag.Diagnostic) diagnostic {
-	out := diagnostic{Severity: severityError, Code: string(d.Code), Source: "kalypso", Message: messageOf(d)}
+	out := diagnostic{Severity: severityError, Code: string(d.Code), Source: "kalypso",
+		Message: messageOf(d)}
 	if d.Severity == diag.Warning {
 		out.Severity = severityWarning
 	}

@@ -48,7 +48,8 @@ func (s *server) at(p inDocument) (n named, ok bool) {
 	if !within {
 		return n, false
 	}
-	return named{s.indexLocked(of), name, d.text.offset(p.Position), s.sourcesLocked(of), d.text, of.results}, true
+	return named{s.indexLocked(of), name, d.text.offset(p.Position), s.sourcesLocked(of), d.text,
+		of.results}, true
 }
 
 func (s *server) sourcesLocked(p *platform) sources {
@@ -220,7 +221,8 @@ type hoverQuestion struct {
 
 // Answer runs in such a process after it has compiled the platform at root. It prints the first
 // results for the editor, and answers questions until the input ends.
-func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build, over source.Overlay) error {
+func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build,
+	over source.Overlay) error {
 	x := names.New(filesOf(b.Platform.Root, over), nil)
 	r := &names.Results{Build: b}
 	first := compiled{b.Diagnostics, map[string][]names.Lens{}}

@@ -46,7 +46,8 @@ func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options)
 		running: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.cue = &cue{options: o, publish: s.foundByCUE}
 	ready := make(chan struct{})
-	s.editor = jsonrpc2.NewConn(ctx, streamOf(in, out), &opening{ready, s}, jsonrpc2.SetLogger(silent{}))
+	s.editor = jsonrpc2.NewConn(ctx, streamOf(in, out), &opening{ready, s},
+		jsonrpc2.SetLogger(silent{}))
 	s.cue.editor = s.editor
 	close(ready)
 	<-s.editor.DisconnectNotify()
@@ -111,8 +112,9 @@ func now(result any) reply { return func(context.Context) (any, error) { return 
 // The errors of the protocol.
 var (
 	errNotInitialized = &jsonrpc2.Error{Code: -32002, Message: "the first request is initialize"}
-	errShutDown       = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: "the server is shut down"}
-	errCancelled      = &jsonrpc2.Error{Code: -32800, Message: "cancelled"}
+	errShutDown       = &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest,
+		Message: "the server is shut down"}
+	errCancelled = &jsonrpc2.Error{Code: -32800, Message: "cancelled"}
 )
 
 // requests make the replies to an editor's requests about documents.
@@ -143,7 +145,8 @@ var notifications = map[string]func(s *server, params json.RawMessage) error{
 
 // notification returns a handler that decodes the parameters and calls handle with the server's
 // lock.
-func notification[P any](handle func(*server, P, json.RawMessage)) func(*server, json.RawMessage) error {
+func notification[P any](handle func(*server, P, json.RawMessage)) func(*server,
+	json.RawMessage) error {
 	return func(s *server, params json.RawMessage) error {
 		var p P
 		if err := json.Unmarshal(params, &p); err != nil {
@@ -208,7 +211,8 @@ func (s *server) take(method string, params json.RawMessage) reply {
 	}
 	request := requests[method]
 	if request == nil {
-		return failing(&jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "there is no request " + method})
+		return failing(
+			&jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "there is no request " + method})
 	}
 	q := &question{method: method, raw: params}
 	if err := json.Unmarshal(params, &q.parameters); err != nil {
@@ -241,7 +245,8 @@ func (s *server) answer(ctx context.Context, id jsonrpc2.ID, r reply) {
 		} else if err != nil {
 			response.Error = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: err.Error()}
 		}
-		_ = s.editor.SendResponse(context.Background(), response) // an error means that the editor is gone
+		// an error means that the editor is gone
+		_ = s.editor.SendResponse(context.Background(), response)
 	}()
 }
 

@@ -58,7 +58,8 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 		rename = map[string]any{"prepareProvider": true}
 	}
 	if p.Capabilities.TextDocument.CodeAction.LiteralSupport != nil {
-		actions = map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite", "source.organizeImports"}}
+		actions = map[string]any{"codeActionKinds": []string{"quickfix", "refactor.rewrite",
+			"source.organizeImports"}}
 	}
 	return map[string]any{
 		"serverInfo": map[string]any{"name": "kalypso", "version": s.options.Version},
@@ -110,7 +111,8 @@ func (s *server) initialized(struct{}, json.RawMessage) {
 
 func (s *server) didChangeWorkspaceFolders(p didChangeWorkspaceFolders, params json.RawMessage) {
 	s.folders = slices.DeleteFunc(slices.Clone(s.folders), func(f workspaceFolder) bool {
-		return slices.ContainsFunc(p.Event.Removed, func(r workspaceFolder) bool { return r.URI == f.URI })
+		return slices.ContainsFunc(p.Event.Removed,
+			func(r workspaceFolder) bool { return r.URI == f.URI })
 	})
 	s.folders = append(s.folders, p.Event.Added...)
 	s.cue.changeFolders(s.folders, params)
@@ -224,8 +226,8 @@ func (p *platform) name(uri string) (name string, within bool) {
 }
 
 // rootOf returns the root of the module that a folder is in. The path of the root begins like
-// the folder's path, because the editor knows files by the links that it followed. rootOf returns "" if
-// there is no module.
+// the folder's path, because the editor knows files by the links that it followed. rootOf returns
+// "" if there is no module.
 func rootOf(dir string) string {
 	if dir == "" {
 		return ""

@@ -67,7 +67,8 @@ func (x *Index) Complete(path string, offset int) []Completion {
 		b Completion) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Label, b.Label))
 	})
-	return slices.CompactFunc(c.out, func(a, b Completion) bool { return a.Kind == b.Kind && a.Label == b.Label })
+	return slices.CompactFunc(c.out,
+		func(a, b Completion) bool { return a.Kind == b.Kind && a.Label == b.Label })
 }
 
 // completer collects the possible texts at a word.
@@ -81,7 +82,8 @@ type completer struct {
 // label adds a field. It adds no colon if the word is already a label.
 func (c *completer) label(name string, kind Kind, detail, doc string) {
 	place := c.file.place(c.word)
-	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: place, Text: name}
+	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: place,
+		Text: name}
 	if !c.word.Quoted {
 		add.Text = model.Label(name)
 	}
@@ -93,7 +95,8 @@ func (c *completer) label(name string, kind Kind, detail, doc string) {
 
 // value adds a value.
 func (c *completer) value(name string, kind Kind, detail, doc string) {
-	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc, Place: c.file.place(c.word), Text: name}
+	add := Completion{Label: name, Kind: kind, Detail: detail, Documentation: doc,
+		Place: c.file.place(c.word), Text: name}
 	switch {
 	case !c.word.Quoted:
 		add.Text = string(model.AppendJSONString(nil, name))
@@ -132,7 +135,8 @@ func (c *completer) labels(path []string) {
 
 // fields adds the fields of the schema that the struct lacks.
 func (c *completer) fields(s *slot, path []string) {
-	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"} // the key is the name
+	// the key is the name
+	there := map[string]bool{"name": len(path) == 2 || len(path) == 4 && path[0] == "workloads"}
 	for i := range c.file.words {
 		if w := &c.file.words[i]; w.Kind == syntax.Label && w.Start != c.word.Start &&
 			len(w.Path) == len(path)+1 && slices.Equal(w.Path[:len(path)], path) {
@@ -191,7 +195,8 @@ func labelKey(path []string, of side) (key string, ok bool) {
 		ok = of != ofTargets
 	case n == 4 && (path[0] == "clusters" || path[0] == "inventories"):
 		ok = of == ofClusters
-	case n == 4 && path[0] == "workloads", n == 6 && path[0] == "workloads" && path[2] == model.DeploymentTargets:
+	case n == 4 && path[0] == "workloads",
+		n == 6 && path[0] == "workloads" && path[2] == model.DeploymentTargets:
 		ok = of == ofTargets || of == ofBoth
 	}
 	return path[n-1], ok
@@ -240,11 +245,13 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 		add(name, OfName, kindOf(collection), c.description(collection, name))
 	}
 	if collection == "namespaceServices" && c.word.Kind != syntax.Label {
-		add("default", OfName, kindOf(collection), "The namespace service of a cluster type that names none.")
+		add("default", OfName, kindOf(collection),
+			"The namespace service of a cluster type that names none.")
 	}
 	if collection == "workspaces" {
 		c.each(c.file.environment, func(f *file, u *use) {
-			if u.collection == collection && !u.declares && &f.words[u.word] != c.word && f.words[u.word].Start != c.word.Start {
+			if u.collection == collection && !u.declares && &f.words[u.word] != c.word &&
+				f.words[u.word].Start != c.word.Start {
 				add(u.name, OfName, kindOf(collection), "")
 			}
 		})
@@ -258,7 +265,8 @@ func (c *completer) declaredHere(collection, name string) bool {
 		return false // it is a value
 	}
 	return slices.ContainsFunc(c.file.uses, func(u use) bool {
-		return u.declares && u.collection == collection && u.name == name && c.file.words[u.word].Start != c.word.Start
+		return u.declares && u.collection == collection && u.name == name &&
+			c.file.words[u.word].Start != c.word.Start
 	})
 }
 
@@ -283,7 +291,8 @@ func contractPath(path []string) []string {
 		len(path) >= 3 && path[0] == "configSchemas" && path[2] == "schema",
 		len(path) >= 3 && path[0] == "workloads" && path[2] == "requires":
 		return append([]string{}, path[3:]...)
-	case len(path) >= 5 && path[0] == "workloads" && path[2] == model.DeploymentTargets && path[4] == "requires":
+	case len(path) >= 5 && path[0] == "workloads" && path[2] == model.DeploymentTargets &&
+		path[4] == "requires":
 		return append([]string{}, path[5:]...)
 	}
 	return nil

@@ -69,7 +69,8 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 	}
 	var declared []string
 	for _, o := range x.occurrences(f, u) {
-		if at := o.file.where(&o.file.words[o.use.word]); o.use.declares && !slices.Contains(declared, at) {
+		if at := o.file.where(&o.file.words[o.use.word]); o.use.declares &&
+			!slices.Contains(declared, at) {
 			declared = append(declared, at)
 		}
 	}
@@ -88,7 +89,8 @@ func (x *Index) describe(f *file, u *use, r *Results) []string {
 // where returns the place of a word in the form of messages.
 func (f *file) where(w *syntax.Word) string {
 	before := f.Text[:w.Start]
-	return fmt.Sprintf("%s:%d:%d", f.Path, bytes.Count(before, []byte("\n"))+1, w.Start-bytes.LastIndexByte(before, '\n'))
+	return fmt.Sprintf("%s:%d:%d", f.Path, bytes.Count(before, []byte("\n"))+1,
+		w.Start-bytes.LastIndexByte(before, '\n'))
 }
 
 // offset returns the offset of a position in the file. It returns -1 if the file has no such
@@ -335,7 +337,8 @@ func (r *Results) composed(ctx context.Context, f *file, config string, key []st
 
 // group adds an assignment to the group with the same value. It returns nil if the assignment
 // has no value.
-func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path string, groups *[]*group) *group {
+func (r *Results) group(ctx context.Context, e *engine.Environment, i int, path string,
+	groups *[]*group) *group {
 	a := &e.Schedule.Assignments[i]
 	x, ok, err := query.Explain(ctx, r.Build, e.Name, a.ClusterType.Name, a.Target.FullName, path)
 	if err != nil || !ok || len(x.Values) == 0 {

@@ -1,7 +1,7 @@
 // Package names answers an editor's questions about a platform's text that only kalypso can
 // answer. These are the existing entities, the places of their names, and the possible texts at
-// a place. The inputs are the texts of files, which may be incomplete. The outputs are places in them. The
-// package evaluates no CUE: callers pass Results for the platform's last compilation.
+// a place. The inputs are the texts of files, which may be incomplete. The outputs are places in
+// them. The package evaluates no CUE: callers pass Results for the platform's last compilation.
 package names
 
 import (
@@ -83,7 +83,8 @@ func New(files []File, previous *Index) *Index {
 
 func read(of File) *file {
 	written := syntax.Read(of.Text)
-	f := &file{File: of, words: written.Words, fields: written.Fields, imports: -1, says: map[string]string{}}
+	f := &file{File: of, words: written.Words, fields: written.Fields, imports: -1,
+		says: map[string]string{}}
 	if next := written.Package + 1; next > 0 && next < len(written.Tokens) {
 		f.imports = written.Tokens[next].Start
 	}
@@ -99,7 +100,8 @@ func read(of File) *file {
 				u.word = i
 				f.uses = append(f.uses, u)
 			}
-			if n := len(w.Path); w.Kind == syntax.Text && (n == 3 || n == 5) && w.Path[n-1] == "description" {
+			if n := len(w.Path); w.Kind == syntax.Text && (n == 3 || n == 5) &&
+				w.Path[n-1] == "description" {
 				f.says[strings.Join(w.Path[:n-1], "/")] = w.Text
 			}
 		}
@@ -135,7 +137,8 @@ func entity(path []string) (use, bool) {
 	switch {
 	case len(path) == 2 && slices.Contains(model.CollectionNames, path[0]):
 		return use{collection: path[0], name: name}, true
-	case len(path) == 4 && path[0] == "workloads" && path[2] == model.DeploymentTargets && path[1] != "*":
+	case len(path) == 4 && path[0] == "workloads" && path[2] == model.DeploymentTargets &&
+		path[1] != "*":
 		return use{collection: model.DeploymentTargets, name: path[1] + "/" + name}, true
 	}
 	return use{}, false

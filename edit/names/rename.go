@@ -31,7 +31,8 @@ func (x *Index) Renamable(path string, offset int) (at Place, ok bool) {
 func (x *Index) Rename(path string, offset int, to string) ([]Edit, error) {
 	f, u := x.useAt(path, offset)
 	if u == nil {
-		return nil, fmt.Errorf("only names of entities and deployment targets can be renamed, and there is none")
+		return nil, fmt.Errorf(
+			"only names of entities and deployment targets can be renamed, and there is none")
 	}
 	meant := x.meant(f.environment, u)
 	if len(meant) > 1 {
@@ -87,7 +88,8 @@ func (x *Index) mayRename(f *file, m use, to string) error {
 	switch {
 	case m.collection == "tests" &&
 		(to == "" || strings.TrimSpace(to) != to || strings.ContainsFunc(to, unicode.IsControl)):
-		return fmt.Errorf("%q is no name of a test: it is a line of text, without white space at its ends", to)
+		return fmt.Errorf(
+			"%q is no name of a test: it is a line of text, without white space at its ends", to)
 	case m.collection != "tests" && !model.IsName(to):
 		return fmt.Errorf("%q is no name: at most %d lower case letters, digits and dashes, with a "+
 			"letter or digit first and last", to, model.MaxLabel)
@@ -178,8 +180,9 @@ func kindOf(collection string) string {
 }
 
 var kinds = map[string]string{
-	"environments": "environment", "clusterTypes": "cluster type", "clusters": "cluster", "workspaces": "workspace",
-	"workloads": "workload", "registrations": "registration",
+	"environments": "environment", "clusterTypes": "cluster type", "clusters": "cluster",
+	"workspaces": "workspace",
+	"workloads":  "workload", "registrations": "registration",
 	"schedulingPolicies": "scheduling policy", "configs": "config",
 	"configSchemas": "config schema", "namespaceServices": "namespace service",
 	"reconcilers": "reconciler", "tests": "test", "inventories": "inventory",
@@ -271,7 +274,8 @@ func (x *Index) toDefaults(ref model.Ref, d diag.Diagnostic) []Fix {
 	path := append([]string{ref.Collection, ref.Name}, splitPath(ref.Path)...)
 	var edits []Edit
 	for _, f := range x.files {
-		if !f.part || !slices.ContainsFunc(d.Sites, func(s diag.Site) bool { return s.Position.File == f.Path }) {
+		if !f.part || !slices.ContainsFunc(d.Sites,
+			func(s diag.Site) bool { return s.Position.File == f.Path }) {
 			continue
 		}
 		for i := range f.words {
@@ -331,7 +335,8 @@ func isValues(path []string) bool {
 func (f *file) around(w *syntax.Word) *syntax.Field {
 	var out *syntax.Field
 	for _, of := range f.fields {
-		if of != w.Field && of.Value <= w.Start && w.Field.End <= of.End && (out == nil || of.Start > out.Start) {
+		if of != w.Field && of.Value <= w.Start && w.Field.End <= of.End &&
+			(out == nil || of.Start > out.Start) {
 			out = of
 		}
 	}

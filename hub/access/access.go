@@ -60,9 +60,10 @@ type cachedToken struct {
 // The limits of tokens.
 const (
 	checkEvery = 5 * time.Second
-	timeout    = 2 * time.Second  // how long the store may take
-	keep       = 15 * time.Second // how long a token is accepted, at most, after another hub has revoked it
-	noteEvery  = time.Hour        // the time shows people which tokens are not used
+	timeout    = 2 * time.Second // how long the store may take
+	// how long a token is accepted, at most, after another hub has revoked it
+	keep       = 15 * time.Second
+	noteEvery  = time.Hour // the time shows people which tokens are not used
 	maxNoted   = 1000
 	maxKnown   = 200_000
 	perSecond  = 50 // of a token for one cluster
@@ -108,7 +109,8 @@ func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 		return nil, ErrUnknown
 	}
 	sum := sha256.Sum256([]byte(secret))
-	return t.admit(ctx, id, func(k *cachedToken) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
+	return t.admit(ctx, id,
+		func(k *cachedToken) bool { return subtle.ConstantTimeCompare(k.hash[:], sum[:]) == 1 })
 }
 
 // Signer returns the signer of a report.
@@ -131,7 +133,8 @@ func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
 }
 
 // admit returns the owner of the token with an id, if holds accepts the token.
-func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) bool) (*Identity, error) {
+func (t *Tokens) admit(ctx context.Context, id string, holds func(*cachedToken) bool) (*Identity,
+	error) {
 	if err := t.check(ctx); err != nil {
 		return nil, err
 	}
@@ -176,7 +179,8 @@ func (t *Tokens) check(ctx context.Context) error {
 		return nil // another goroutine has done it
 	}
 	now := t.now()
-	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout { // goroutines that have waited do not query again
+	// goroutines that have waited do not query again
+	if d := now.Sub(t.tried); t.failed == nil || d < 0 || d >= timeout {
 		// Waiting goroutines need the answer even if this caller gives up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
@@ -296,7 +300,8 @@ func (t *Tokens) Rotate(ctx context.Context, of api.Token) (api.Token, error) {
 	}
 	err = t.store.RevokeOthers(ctx, of.Cluster, of.Environment, made.ID, t.now())
 	t.drop(func(_ string, k *cachedToken) bool {
-		return k.identity.Cluster == of.Cluster && slices.Contains(k.identity.Grants, Grant{Cluster, of.Environment})
+		return k.identity.Cluster == of.Cluster &&
+			slices.Contains(k.identity.Grants, Grant{Cluster, of.Environment})
 	})
 	return made, err
 }
@@ -405,7 +410,10 @@ func (i *Identity) Roles() string {
 type key struct{}
 
 // With returns a context with the identity of the caller.
-func With(ctx context.Context, i *Identity) context.Context { return context.WithValue(ctx, key{}, i) }
+func With(ctx context.Context,
+	i *Identity) context.Context {
+	return context.WithValue(ctx, key{}, i)
+}
 
 // From returns the identity that sent a request. It returns nil if the context has no identity.
 func From(ctx context.Context) *Identity {

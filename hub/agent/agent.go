@@ -29,8 +29,10 @@ type Options struct {
 // Check returns an error if clusters cannot use hub as the address of a hub.
 func Check(hub string) error {
 	u, err := url.Parse(hub)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%q is no address of a hub that clusters can reach, such as https://hub.example.com", hub)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return fmt.Errorf(
+			"%q is no address of a hub that clusters can reach, such as https://hub.example.com", hub)
 	}
 	return nil
 }
@@ -53,11 +55,13 @@ func Manifests(o Options) ([]byte, bool) {
 	}
 	flux := slices.Contains(o.Groups, reconcilers.Kustomizations.Resource.Group)
 	if flux {
-		rules = append(rules, rule{"source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories"}})
+		rules = append(rules,
+			rule{"source.toolkit.fluxcd.io", []string{"gitrepositories", "ocirepositories"}})
 	}
 	var b bytes.Buffer
 	err := manifests.Execute(&b, map[string]any{
-		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace, "Rules": rules,
+		"Hub": strings.TrimSuffix(o.Hub, "/"), "Cluster": o.Cluster, "Namespace": o.Namespace,
+		"Rules": rules,
 		"Image": o.Image, "Flux": flux,
 	})
 	if err != nil {

@@ -63,7 +63,8 @@ func CountsOf(t *state.Tally) Counts {
 
 // Of returns the count of a state.
 func (c *Counts) Of(s state.State) int {
-	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed, c.Suspended}[s]
+	return [...]int{c.OK, c.Progressing, c.Behind, c.Drifted, c.Stale, c.Missing, c.Failed,
+		c.Suspended}[s]
 }
 
 // Group is the number of assignments that share the same values of the dimensions.

@@ -16,7 +16,8 @@ import (
 )
 
 // call sends a request, and returns the decoded answer.
-func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (*T, error) {
+func call[T any](ctx context.Context, c *Client, method, path string, query url.Values,
+	body any) (*T, error) {
 	out := new(T)
 	return out, c.do(ctx, method, path, query, body, out)
 }
@@ -98,7 +99,8 @@ func (c *Client) Counts(ctx context.Context, q Query, by ...state.Dimension) (*G
 }
 
 // Assignments returns a page of assignments on clusters; cursor is "" for the first.
-func (c *Client) Assignments(ctx context.Context, q Query, cursor string, limit int) (*Assignments, error) {
+func (c *Client) Assignments(ctx context.Context, q Query, cursor string, limit int) (*Assignments,
+	error) {
 	values := q.values()
 	setPage(values, cursor, limit)
 	return call[Assignments](ctx, c, http.MethodGet, "/v1/assignments", values, nil)
@@ -116,7 +118,8 @@ type HistoryQuery struct {
 }
 
 // History returns a page of changes, the newest first.
-func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History, error) {
+func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, limit int) (*History,
+	error) {
 	values := q.values()
 	setPage(values, cursor, limit)
 	setTime(values, "since", q.Since)
@@ -126,7 +129,8 @@ func (c *Client) History(ctx context.Context, q HistoryQuery, cursor string, lim
 
 // Releases returns a page of the releases to an environment, the newest first. If environment is
 // "", it returns the releases to all environments.
-func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases, error) {
+func (c *Client) Releases(ctx context.Context, environment, cursor string, limit int) (*Releases,
+	error) {
 	values := url.Values{}
 	setPage(values, cursor, limit)
 	if environment != "" {
@@ -137,7 +141,8 @@ func (c *Client) Releases(ctx context.Context, environment, cursor string, limit
 
 // Performance returns the measures of the releases to an environment since a time. If environment
 // is "", it covers all environments. The zero Time means 30 days ago.
-func (c *Client) Performance(ctx context.Context, environment string, since time.Time) (*Performances, error) {
+func (c *Client) Performance(ctx context.Context, environment string,
+	since time.Time) (*Performances, error) {
 	values := url.Values{}
 	if environment != "" {
 		values.Set("environment", environment)

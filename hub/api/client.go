@@ -96,7 +96,8 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // IsAuth reports whether a hub requires a different token.
 func IsAuth(err error) bool {
 	e := (*Error)(nil)
-	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+	return errors.As(err, &e) &&
+		(e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
 }
 
 // IsUnavailable reports whether a hub does not answer, or is busy.
@@ -117,7 +118,8 @@ func IsResend(err error) bool {
 // maxAnswer limits the size of an answer that the client reads as a whole.
 const maxAnswer = 256 << 20
 
-func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+func (c *Client) request(ctx context.Context, method, path string, query url.Values,
+	body any) (*http.Response, error) {
 	var reader io.Reader
 	signed, isSigned := body.(*Signed)
 	if body != nil {
@@ -172,7 +174,8 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 }
 
 // do sends a request and decodes the answer into a value. If into is nil, it ignores the answer.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body,
+	into any) error {
 	answer, err := c.request(ctx, method, path, query, body)
 	if err != nil {
 		return err
@@ -218,7 +221,8 @@ const SignatureHeader = "Kalypso-Signature"
 // SigningKey returns the key that is derived from the secret of a token. A hub stores only its
 // public key.
 func SigningKey(secret string) ed25519.PrivateKey {
-	seed, _ := hkdf.Key(sha256.New, []byte(secret), nil, "kalypso report", ed25519.SeedSize) // 32 bytes are never too many
+	// 32 bytes are never too many
+	seed, _ := hkdf.Key(sha256.New, []byte(secret), nil, "kalypso report", ed25519.SeedSize)
 	return ed25519.NewKeyFromSeed(seed)
 }
 

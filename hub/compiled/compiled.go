@@ -25,7 +25,8 @@ type At struct{ Environment, Base, Own string }
 
 // failed returns the error if the platform cannot be compiled.
 func (at *At) failed(err error) error {
-	return fmt.Errorf("environment %s cannot be compiled from commit %s: %w", at.Environment, at.Base, err)
+	return fmt.Errorf("environment %s cannot be compiled from commit %s: %w", at.Environment, at.Base,
+		err)
 }
 
 // question is a request to the process. Which is the name of the page.
@@ -43,7 +44,8 @@ type answer struct {
 
 // Serve reads questions from in, and answers each with data from a source. It returns nil at the
 // end of in.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source, environment string) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source,
+	environment string) error {
 	questions, bounded := gob.NewDecoder(in), &bounded{out: out}
 	answers := gob.NewEncoder(bounded)
 	for {
@@ -122,7 +124,8 @@ type process struct {
 
 // Assignment returns an assignment of the compiled platform. Policies, Configs and Diagnostics
 // return the data in their names. The error is a *view.NotFoundError if the data does not exist.
-func (p *Pool) Assignment(ctx context.Context, at At, clusterType, target string) (*view.Assignment, error) {
+func (p *Pool) Assignment(ctx context.Context, at At, clusterType, target string) (*view.Assignment,
+	error) {
 	a, err := p.ask(ctx, at, question{"assignment", clusterType, target})
 	return a.Assignment, err
 }

@@ -24,12 +24,15 @@ func newPage(of source, uid, title, description, from string) *page {
 	if of == api {
 		uid, title, tag, needed = uid+"-api", title+" (API)", "kalypso-api", []string{infinity, metrics}
 	}
-	links := dashboard.NewDashboardLinkBuilder("Kalypso").Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{tag})
+	links := dashboard.NewDashboardLinkBuilder("Kalypso").Type(
+		dashboard.DashboardLinkTypeDashboards).Tags([]string{tag})
 	d := dashboard.NewDashboardBuilder(title).Uid(uid).Description(description).Tags([]string{tag}).
-		Time(from, "now").Refresh("1m").Readonly().Link(links.AsDropdown(false).KeepTime(true).IncludeVars(true))
+		Time(from, "now").Refresh("1m").Readonly().Link(
+		links.AsDropdown(false).KeepTime(true).IncludeVars(true))
 	labels := map[string]string{postgresql: "Database", infinity: "Hub", metrics: "Prometheus"}
 	for _, kind := range needed {
-		d.WithVariable(dashboard.NewDatasourceVariableBuilder(sources[kind]).Label(labels[kind]).Type(kind))
+		d.WithVariable(
+			dashboard.NewDatasourceVariableBuilder(sources[kind]).Label(labels[kind]).Type(kind))
 	}
 	d.WithVariable(variable(of, "environment", "Environment", question{
 		sql:  `SELECT DISTINCT environment FROM v_releases ORDER BY 1`,
@@ -37,7 +40,8 @@ func newPage(of source, uid, title, description, from string) *page {
 	}))
 	if of == views {
 		d.WithVariable(variable(of, "ring", "Ring", question{
-			sql: `SELECT DISTINCT ` + ring + ` FROM v_releases WHERE environment IN ($environment) ORDER BY 1`,
+			sql: `SELECT DISTINCT ` + ring +
+				` FROM v_releases WHERE environment IN ($environment) ORDER BY 1`,
 		}))
 	}
 	return &page{d, of}
@@ -65,7 +69,8 @@ func (p *page) number(title, unit string, width uint32, q question) {
 // lines adds a panel with numbers over time.
 func (p *page) lines(title, unit string, q question) {
 	target, from := q.target(p.of, true)
-	p.WithPanel(timeseries.NewPanelBuilder().Title(title).Datasource(from).Unit(unit).Span(24).Height(9).
+	p.WithPanel(timeseries.NewPanelBuilder().Title(title).Datasource(from).Unit(unit).Span(24).Height(
+		9).
 		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).
 			Placement(common.LegendPlacementBottom).ShowLegend(true)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti)).
@@ -75,7 +80,8 @@ func (p *page) lines(title, unit string, q question) {
 // rows adds a panel with a table. units has the units of columns, by column name.
 func (p *page) rows(title string, height uint32, q question, units map[string]string) {
 	target, from := q.target(p.of, false)
-	panel := table.NewPanelBuilder().Title(title).Datasource(from).Span(24).Height(height).Filterable(true).
+	panel := table.NewPanelBuilder().Title(title).Datasource(from).Span(24).Height(height).Filterable(
+		true).
 		Footer(common.NewTableFooterOptionsBuilder().Reducer([]string{})).WithTarget(target)
 	if p.of == api {
 		_, places := q.list.query()
@@ -95,9 +101,11 @@ const states = ` wanted:number ok:number progressing:number behind:number drifte
 // rollouts is the dashboard with the progress of releases.
 func rollouts(of source) *page {
 	const assignments = `sum(kalypso_assignments{` + chosenLabels
-	p := newPage(of, "kalypso-rollouts", "Kalypso rollouts", "What is wanted of clusters, and what they run.", "now-24h")
+	p := newPage(of, "kalypso-rollouts", "Kalypso rollouts",
+		"What is wanted of clusters, and what they run.", "now-24h")
 	p.number("Ok", "percentunit", 4, question{
-		sql:    `SELECT AVG(CASE WHEN state = 'ok' THEN 1.0 ELSE 0 END) FROM v_assignments WHERE ` + chosen,
+		sql: `SELECT AVG(CASE WHEN state = 'ok' THEN 1.0 ELSE 0 END) FROM v_assignments WHERE ` +
+			chosen,
 		promQL: assignments + `,state="ok"}) / ` + assignments + `})`,
 	})
 	for _, state := range []string{"failed", "missing", "stale", "drifted", "behind"} {
@@ -156,8 +164,10 @@ FROM v_assignments WHERE state IN ('behind', 'drifted', 'suspended') AND ` + cho
 	p.rows("History", 12, question{
 		sql: `SELECT TO_TIMESTAMP(at_ms / 1000.0) AS "time", environment, cluster, workload, deployment_target, state, version, message
 FROM v_history WHERE environment IN ($environment) AND $__timeFilter(TO_TIMESTAMP(at_ms / 1000.0)) ORDER BY change DESC LIMIT 500`,
-		list: list{"/v1/history?since=${__from:date:iso}&until=${__to:date:iso}&limit=500&" + chosenNames, "transitions",
-			"at=time:timestamp environment ring cluster workload deploymentTarget state version message"}}, nil)
+		list: list{"/v1/history?since=${__from:date:iso}&until=${__to:date:iso}&limit=500&" + chosenNames,
+			"transitions",
+			"at=time:timestamp environment ring cluster workload deploymentTarget state version message"}},
+		nil)
 	return p
 }
 
@@ -181,18 +191,22 @@ func releases(of source) *page {
 	} else {
 		p.rows("Environments, until now", 7,
 			question{list: list{"/v1/performance?since=${__from:date:iso}&" + chosenNames, "environments",
-				"environment releases:number perWeek=per_week:number leadMedianSeconds=lead_time_median:number " +
-					"leadP90Seconds=lead_time_p90:number failureRate=failed:number restoreMedianSeconds=time_to_restore:number"}},
-			map[string]string{"lead_time_median": "s", "lead_time_p90": "s", "failed": "percentunit", "time_to_restore": "s"})
+				"environment releases:number perWeek=per_week:number " +
+					"leadMedianSeconds=lead_time_median:number leadP90Seconds=lead_time_p90:number " +
+					"failureRate=failed:number restoreMedianSeconds=time_to_restore:number"}},
+			map[string]string{"lead_time_median": "s", "lead_time_p90": "s", "failed": "percentunit",
+				"time_to_restore": "s"})
 	}
 	p.lines("Releases in a day", "short", question{sql: `SELECT DATE_TRUNC('day', TO_TIMESTAMP(at_ms / 1000.0)) AS "time", environment AS metric, COUNT(*) AS releases
 FROM v_releases WHERE ` + since + ` GROUP BY 1, 2 ORDER BY 1`,
-		promQL: `sum by (environment) (increase(kalypso_releases_total{` + chosenLabels + `,result="started"}[1d]))`,
+		promQL: `sum by (environment) (increase(kalypso_releases_total{` + chosenLabels +
+			`,result="started"}[1d]))`,
 		legend: "{{environment}}"})
 	p.rows("Releases", 14, question{sql: `SELECT TO_TIMESTAMP(at_ms / 1000.0) AS "time", environment, ` + ring + ` AS ring, LEFT(base, 12) AS commit, subject, author,
   TO_TIMESTAMP(completed_ms / 1000.0) AS completed, TO_TIMESTAMP(failed_ms / 1000.0) AS failed
 FROM v_releases WHERE ` + since + ` ORDER BY at_ms DESC LIMIT 500`,
 		list: list{"/v1/releases?since=${__from:date:iso}&limit=500&" + chosenNames, "releases",
-			"at=time:timestamp environment ring base=commit subject author completed:timestamp failed:timestamp"}}, nil)
+			"at=time:timestamp environment ring base=commit subject author completed:timestamp " +
+				"failed:timestamp"}}, nil)
 	return p
 }

@@ -19,8 +19,8 @@ const (
 	api                 // of the hub, and its metrics in a Prometheus
 )
 
-// The types of Grafana's data sources. People choose each by a variable, so that no dashboard has an
-// id of theirs.
+// The types of Grafana's data sources. People choose each by a variable, so that no dashboard has
+// an id of theirs.
 const (
 	postgresql = "grafana-postgresql-datasource"
 	infinity   = "yesoreyeram-infinity-datasource"
@@ -49,7 +49,8 @@ type list struct{ address, field, columns string }
 
 // target returns the query of a source, as Grafana stores it, and the source's type. over is true
 // for a time series. Grafana's library has no types for the queries of PostgreSQL and Infinity.
-func (q *question) target(of source, over bool) (cog.Builder[variants.Dataquery], common.DataSourceRef) {
+func (q *question) target(of source, over bool) (cog.Builder[variants.Dataquery],
+	common.DataSourceRef) {
 	switch {
 	case of == views:
 		format := "table"
@@ -93,11 +94,13 @@ func (l *list) query() (q raw, places map[string]int) {
 		selector, name, _ := strings.Cut(word, "=")
 		name = cmp.Or(name, selector)
 		places[name] = i
-		columns = append(columns, map[string]string{"selector": selector, "text": name, "type": cmp.Or(kind, "string")})
+		columns = append(columns,
+			map[string]string{"selector": selector, "text": name, "type": cmp.Or(kind, "string")})
 	}
 	return raw{
 		"refId": "A", "datasource": ref(infinity), "type": "json", "source": "url", "parser": "backend",
-		"format": "table", "url": address, "url_options": map[string]any{"method": "GET", "data": "", "params": params},
+		"format": "table", "url": address,
+		"url_options":   map[string]any{"method": "GET", "data": "", "params": params},
 		"root_selector": l.field, "columns": columns,
 	}, places
 }

@@ -83,11 +83,12 @@ type reader struct {
 func read(ctx context.Context, of *session.Platform, env *session.Environment,
 	st *session.Stage) (*state.Wanted, error) {
 	gate := st.RolloutGate()
-	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{}, wanted: &state.Wanted{
-		Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
-		Mirrors:    env.Policy.GitOps.Mirrors,
-		StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
-	}}
+	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{},
+		wanted: &state.Wanted{
+			Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
+			Mirrors:    env.Policy.GitOps.Mirrors,
+			StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,
+		}}
 	if env.Record == nil {
 		return r.wanted, nil
 	}
@@ -142,7 +143,8 @@ func (r *reader) sort() {
 		}
 		return strings.Compare(b.Entry, a.Entry)
 	})
-	r.wanted.Clusters = slices.CompactFunc(r.wanted.Clusters, func(a, b state.Cluster) bool { return a.Name == b.Name })
+	r.wanted.Clusters = slices.CompactFunc(r.wanted.Clusters,
+		func(a, b state.Cluster) bool { return a.Name == b.Name })
 	folders := map[string]bool{}
 	for _, c := range r.wanted.Clusters {
 		folders[c.Folder] = true
@@ -161,9 +163,11 @@ func (r *reader) sort() {
 
 var backends = all.Backends()
 
-func folderOf(record *tree.Record, e *tree.ClusterTypeEntry, c *tree.ClusterTypeRecord) state.Folder {
+func folderOf(record *tree.Record, e *tree.ClusterTypeEntry,
+	c *tree.ClusterTypeRecord) state.Folder {
 	clusterType := model.TypeOfFolder(e.Name)
-	f := state.Folder{Name: e.Name, ClusterType: clusterType, Ring: e.Ring, Base: string(sourceOf(record, e).Base)}
+	f := state.Folder{Name: e.Name, ClusterType: clusterType, Ring: e.Ring,
+		Base: string(sourceOf(record, e).Base)}
 	for i := range c.Assignments {
 		a := &c.Assignments[i]
 		t := state.Target{
@@ -226,7 +230,8 @@ func (r *reader) history(ctx context.Context) error {
 			for i := range past.Record.ClusterTypes {
 				needed[past.Record.ClusterTypes[i].Record] = true
 			}
-			maps.DeleteFunc(r.parsed, func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
+			maps.DeleteFunc(r.parsed,
+				func(id tree.ID, _ *tree.ClusterTypeRecord) bool { return !needed[id] })
 		}
 		r.wanted.Commits = append(r.wanted.Commits, c)
 		newer = past.Record

@@ -54,12 +54,14 @@ func (r *reader) edited(ctx context.Context, past session.Past) (map[string]stri
 		}
 		for i := range c.Assignments {
 			a := &c.Assignments[i]
-			if err := compare(state.Key(e.Name, a.DeploymentTarget), a.DeploymentTarget, a.Tree); err != nil {
+			if err := compare(state.Key(e.Name, a.DeploymentTarget), a.DeploymentTarget,
+				a.Tree); err != nil {
 				return nil, err
 			}
 		}
 		for _, entry := range c.Entries {
-			if err := compare(state.EntryKey(entry.Cluster), entry.Cluster, tree.TreeID(entry.Files)); err != nil {
+			if err := compare(state.EntryKey(entry.Cluster), entry.Cluster,
+				tree.TreeID(entry.Files)); err != nil {
 				return nil, err
 			}
 		}

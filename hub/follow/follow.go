@@ -58,7 +58,8 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 	unreadable, err := desired.Read(ctx, st, func(wanted *state.Wanted) error {
 		line, err := json.Marshal(Line{Wanted: wanted})
 		if len(line) > maxLine {
-			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s", supervisor.SizeText(maxLine))
+			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s",
+				supervisor.SizeText(maxLine))
 			return nil
 		}
 		return errors.Join(err, lines.Encode(json.RawMessage(line)))
@@ -160,7 +161,8 @@ func (f *Follower) note(problems map[string]string, again string) {
 		switch problem := problems[name]; {
 		case problem == f.problems[name]:
 		case name == "":
-			f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again %s", problem, again))
+			f.Problem(fmt.Errorf("%s; what was wanted before holds, and it is tried again %s", problem,
+				again))
 		default:
 			f.Problem(fmt.Errorf("environment %s: %s", name, problem))
 		}

@@ -43,7 +43,8 @@ func New(h *hub.Hub, wantedAt func() time.Time, perWorkload bool) *Metrics {
 			Help:    "How long a report took until it was stored.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}),
 	}
-	for _, result := range []string{resultTaken, resultUnlisted, resultResend, resultInvalid, resultBusy, resultError} {
+	for _, result := range []string{resultTaken, resultUnlisted, resultResend, resultInvalid,
+		resultBusy, resultError} {
 		m.reports.WithLabelValues(result)
 	}
 	m.registry.MustRegister(m.reports, m.seconds, collectors.NewGoCollector(),
@@ -150,7 +151,8 @@ var (
 	leadTime = describe("kalypso_release_lead_time_seconds", "From the commit of a release until "+
 		"all of it was ok.", "environment")
 	releases = describe("kalypso_releases_total", "Releases of rings: all that were started, and "+
-		"those of them that were completed, and that failed, which may be the same.", "environment", "result")
+		"those of them that were completed, and that failed, which may be the same.", "environment",
+		"result")
 )
 
 // leadBuckets are the upper bounds of lead times: a minute to a week.
@@ -239,8 +241,10 @@ func (f *fleet) released(to chan<- prometheus.Metric) {
 	}
 	for environment, t := range of {
 		to <- prometheus.MustNewConstHistogram(leadTime, t.completed, t.sum, t.buckets, environment)
-		for result, n := range map[string]uint64{"started": t.started, "completed": t.completed, "failed": t.failed} {
-			to <- prometheus.MustNewConstMetric(releases, prometheus.CounterValue, float64(n), environment, result)
+		for result, n := range map[string]uint64{"started": t.started, "completed": t.completed,
+			"failed": t.failed} {
+			to <- prometheus.MustNewConstMetric(releases, prometheus.CounterValue, float64(n), environment,
+				result)
 		}
 	}
 }

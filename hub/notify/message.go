@@ -76,17 +76,24 @@ func (m *Message) Took() string { return (time.Duration(m.Seconds) * time.Second
 
 // defaults are the templates for targets without one.
 var defaults = map[Event]*template.Template{
-	Promoted:  mustTemplate(`{{.Where}} has {{short .Base}} now{{with .Subject}}: {{.}}{{end}}{{with .Author}} ({{.}}){{end}}`),
-	Completed: mustTemplate(`{{.Where}}: {{short .Base}} is complete: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Took}} after it was committed`),
-	Failed:    mustTemplate(`{{.Where}}: {{short .Base}} has failed: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Counts.Failed}} failed{{with .List}}: {{.}}{{end}}`),
-	Drifted:   mustTemplate(`{{.Where}}: {{.Counts.Drifted}} assignments have drifted, on {{.Clusters}} clusters: {{.List}}`),
-	Stale:     mustTemplate(`{{.Where}}: there is no news of {{.Clusters}} clusters, with {{.Counts.Stale}} assignments: {{.List}}`),
+	Promoted: mustTemplate(
+		`{{.Where}} has {{short .Base}} now{{with .Subject}}: {{.}}{{end}}{{with .Author}} ({{.}}){{end}}`),
+	Completed: mustTemplate(
+		`{{.Where}}: {{short .Base}} is complete: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Took}} after it was committed`),
+	Failed: mustTemplate(
+		`{{.Where}}: {{short .Base}} has failed: {{.Counts.OK}}/{{.Counts.Wanted}} ok, {{.Counts.Failed}} failed{{with .List}}: {{.}}{{end}}`),
+	Drifted: mustTemplate(
+		`{{.Where}}: {{.Counts.Drifted}} assignments have drifted, on {{.Clusters}} clusters: {{.List}}`),
+	Stale: mustTemplate(
+		`{{.Where}}: there is no news of {{.Clusters}} clusters, with {{.Counts.Stale}} assignments: {{.List}}`),
 
-	Conflicting: mustTemplate(`{{.Where}}: two clusters report by one name, for {{.Clusters}} names: {{.List}}`),
+	Conflicting: mustTemplate(
+		`{{.Where}}: two clusters report by one name, for {{.Clusters}} names: {{.List}}`),
 }
 
 func newTemplate(text string) (*template.Template, error) {
-	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{"short": short}).Parse(text)
+	return template.New("").Option("missingkey=error").Funcs(template.FuncMap{"short": short}).Parse(
+		text)
 }
 
 func mustTemplate(text string) *template.Template { return template.Must(newTemplate(text)) }

@@ -37,7 +37,8 @@ type Notifier struct {
 // New returns a Notifier. Problem may be called by several goroutines.
 func New(h *hub.Hub, targets []*Target, url string, problem func(error)) *Notifier {
 	return &Notifier{Hub: h, Targets: targets, URL: strings.TrimSuffix(url, "/"), Problem: problem,
-		client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{}, bad: map[string]bool{}}
+		client: newClient(), since: map[string]time.Time{}, absent: map[string]bool{},
+		bad: map[string]bool{}}
 }
 
 // lookEvery is the time between two checks for events.
@@ -94,7 +95,8 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 	// Remove the records of messages about releases that are too old to report.
 	for key, is := range known {
 		event, _, _ := strings.Cut(strings.TrimPrefix(key, t.Name+"/"), "/")
-		if e := Event(event); (e == Promoted || e == Completed || e == Failed) && n.Hub.Now().Sub(is.At) > rememberFor {
+		if e := Event(event); (e == Promoted || e == Completed || e == Failed) &&
+			n.Hub.Now().Sub(is.At) > rememberFor {
 			if _, err := n.Hub.Store().RemoveNotification(ctx, is); err != nil {
 				return err
 			}
@@ -138,14 +140,16 @@ type releaseEvent struct {
 }
 
 func (h *releaseEvent) key(t *Target) string {
-	return strings.Join([]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
+	return strings.Join(
+		[]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
 }
 
 // of returns the events of releases after a time, the oldest first.
 func of(releases []api.Release, after time.Time) []releaseEvent {
 	var out []releaseEvent
 	for _, r := range releases {
-		for _, h := range []releaseEvent{{Promoted, r.At, r}, {Completed, r.Completed, r}, {Failed, r.Failed, r}} {
+		for _, h := range []releaseEvent{{Promoted, r.At, r}, {Completed, r.Completed, r},
+			{Failed, r.Failed, r}} {
 			if h.at.After(after) {
 				out = append(out, h)
 			}
@@ -179,7 +183,8 @@ func (n *Notifier) environment(ctx context.Context, t *Target, environment strin
 				continue
 			}
 		}
-		if err := n.try(ctx, t, key, pointer(was, found), attempt{number: number}, n.released(&h)); err != nil {
+		if err := n.try(ctx, t, key, pointer(was, found), attempt{number: number},
+			n.released(&h)); err != nil {
 			return err
 		}
 	}
@@ -208,10 +213,12 @@ func (n *Notifier) begin(ctx context.Context, t *Target, key string, releases []
 	for _, r := range releases {
 		for _, e := range []Event{Promoted, Completed, Failed} {
 			h := releaseEvent{event: e, release: r}
-			more = append(more, store.Notification{Key: h.key(t), At: now, Reference: attempt{state: before}.String()})
+			more = append(more,
+				store.Notification{Key: h.key(t), At: now, Reference: attempt{state: before}.String()})
 		}
 	}
-	_, err := n.Hub.Store().AddNotification(ctx, store.Notification{Key: key, At: now, Reference: "begun"}, more...)
+	_, err := n.Hub.Store().AddNotification(ctx,
+		store.Notification{Key: key, At: now, Reference: "begun"}, more...)
 	return err
 }
 
@@ -309,7 +316,8 @@ func (n *Notifier) counted(ctx context.Context, t *Target, e Event, environment 
 	a := attempt{number: 1, count: count, began: now.UnixMilli()}
 	if found {
 		of := parseAttempt(was.Reference)
-		switch more := (of.state == sent || of.state == gaveUp) && count >= 2*of.count && now.Sub(was.At) >= again; {
+		switch more := (of.state == sent || of.state == gaveUp) && count >= 2*of.count &&
+			now.Sub(was.At) >= again; {
 		case of.next(was.At, now) > 0:
 			a.number, a.began = of.next(was.At, now), of.began
 		case !more:

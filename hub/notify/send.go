@@ -67,7 +67,8 @@ func send(ctx context.Context, client *http.Client, t *Target, m *Message) error
 		}
 		return err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be used again
+	// so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
 	_ = answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
@@ -111,7 +112,8 @@ func (a attempt) String() string {
 
 func parseAttempt(text string) attempt {
 	a := attempt{state: sent}
-	_, _ = fmt.Sscanf(text, "%s %d %d %d", &a.state, &a.number, &a.count, &a.began) // unreadable text counts as sent
+	// unreadable text counts as sent
+	_, _ = fmt.Sscanf(text, "%s %d %d %d", &a.state, &a.number, &a.count, &a.began)
 	return a
 }
 
@@ -120,7 +122,8 @@ func pause(number int) time.Duration { return min(firstPause<<(min(number, 20)-1
 // next returns the number of the attempt that is due now, or 0 if no attempt is due.
 func (a attempt) next(at, now time.Time) int {
 	switch {
-	case a.state == sending && !now.Before(at.Add(lease)), a.state == failed && !now.Before(at.Add(pause(a.number))):
+	case a.state == sending && !now.Before(at.Add(lease)),
+		a.state == failed && !now.Before(at.Add(pause(a.number))):
 		return a.number + 1
 	}
 	return 0
@@ -130,7 +133,8 @@ func (a attempt) next(at, now time.Time) int {
 // attempt.
 func (n *Notifier) claim(ctx context.Context, key string, was *store.Notification,
 	a attempt) (*store.Notification, bool, error) {
-	is := &store.Notification{Key: key, At: n.Hub.Now().Truncate(time.Millisecond), Reference: a.String()}
+	is := &store.Notification{Key: key, At: n.Hub.Now().Truncate(time.Millisecond),
+		Reference: a.String()}
 	if was == nil {
 		ok, err := n.Hub.Store().AddNotification(ctx, *is)
 		return is, ok, err
@@ -164,7 +168,8 @@ func (n *Notifier) try(ctx context.Context, t *Target, key string, was *store.No
 		if a.number >= maxAttempts {
 			a.state, text = gaveUp, fmt.Sprintf("it is given up after %d attempts", a.number)
 		}
-		n.Problem(fmt.Errorf("notification %s (%s of %s): %w; %s", t.Name, m.Event, m.Where(), failure, text))
+		n.Problem(fmt.Errorf("notification %s (%s of %s): %w; %s", t.Name, m.Event, m.Where(), failure,
+			text))
 	}
 	_, _, err = n.claim(ctx, key, claimed, a)
 	return err

@@ -49,7 +49,8 @@ type replaced struct{ name, commit, by string }
 // NewStatuses returns Statuses.
 func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, error), url string,
 	problem func(error)) *Statuses {
-	return &Statuses{Hub: h, Open: open, URL: strings.TrimSuffix(url, "/"), Problem: problem, holder: rand.Text(),
+	return &Statuses{Hub: h, Open: open, URL: strings.TrimSuffix(url, "/"), Problem: problem,
+		holder: rand.Text(),
 		forges: map[string]forge.Forge{}, written: map[string]shown{}, replaced: map[string][]replaced{},
 		changes: map[string]*forge.Change{}, comments: map[string]string{}}
 }
@@ -126,7 +127,8 @@ func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
 		return err
 	}
 	counts := map[string]api.Counts{}
-	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(w.Environment)}, state.ByRing) {
+	for _, g := range s.Hub.Fleet().Count(state.Filter{Environments: state.In(w.Environment)},
+		state.ByRing) {
 		counts[g.Values[0]] = api.CountsOf(&g.Tally)
 	}
 	var commits []string // in the order of the comments
@@ -170,7 +172,8 @@ func (s *Statuses) failing(environment, ring string) (names []string) {
 // summary describes the progress of a ring.
 func summary(c *api.Counts) string {
 	text := fmt.Sprintf("%d/%d ok", c.OK, c.Wanted)
-	for _, of := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Stale, state.Missing} {
+	for _, of := range []state.State{state.Failed, state.Drifted, state.Suspended, state.Stale,
+		state.Missing} {
 		if n := c.Of(of); n > 0 {
 			text += fmt.Sprintf(", %d %s", n, of)
 		}
@@ -210,7 +213,8 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 	}
 	err := f.SetStatus(ctx, plumbing.NewHash(r.Commit), is.Status)
 	if err == nil || errors.Is(err, forge.ErrUnknownCommit) && s.Hub.Now().Sub(r.At) > knownAfter {
-		s.written[name] = is // the forge will not know the commit; it is tried again when the status changes
+		// the forge will not know the commit; it is tried again when the status changes
+		s.written[name] = is
 	}
 	return err
 }
@@ -229,7 +233,8 @@ func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []strin
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(all, func(r api.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
+	at := slices.IndexFunc(all,
+		func(r api.Release) bool { return r.Ring == is.Ring && r.Commit == is.Commit })
 	for _, r := range all[at+1:] { // all of them if the release is not stored yet
 		if r.Ring == is.Ring && r.Completed.IsZero() && len(commits) < maxCommits {
 			commits = append(commits, r.Commit)
@@ -283,7 +288,8 @@ func (s *Statuses) link(environment string) string {
 }
 
 // comment writes the comment on the change request of a commit, if there is one.
-func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, commit string, rings []ring) error {
+func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, commit string,
+	rings []ring) error {
 	c, is := f.(forge.Commenter)
 	if !is {
 		return nil
@@ -314,7 +320,8 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, 
 		for _, name := range r.failed {
 			failed = append(failed, code(name))
 		}
-		text += fmt.Sprintf("| %s | %s | %s |\n", code(where), summary(&r.counts), strings.Join(failed, ", "))
+		text += fmt.Sprintf("| %s | %s | %s |\n", code(where), summary(&r.counts),
+			strings.Join(failed, ", "))
 	}
 	if link := s.link(w.Environment); link != "" {
 		text += "\n[The rollout at the hub](" + link + ")\n"

@@ -100,7 +100,8 @@ func (t *Target) check() error {
 		}
 		for _, m := range samples(e) {
 			if _, err := execute(t.template, m); err != nil {
-				return fmt.Errorf("the template fails for the event %s, which may be without some fields: %w", e, err)
+				return fmt.Errorf("the template fails for the event %s, which may be without some fields: %w",
+					e, err)
 			}
 		}
 	}
@@ -147,7 +148,8 @@ func (t *Target) key() (string, error) {
 	}
 	key := strings.TrimSpace(string(data))
 	if len(key) < leastKey {
-		return "", fmt.Errorf("keyFile %s: a key of fewer than %d characters can be guessed", t.KeyFile, leastKey)
+		return "", fmt.Errorf("keyFile %s: a key of fewer than %d characters can be guessed", t.KeyFile,
+			leastKey)
 	}
 	return key, nil
 }

@@ -45,19 +45,22 @@ var _ Source = (*Clusters)(nil)
 // server is an API server, with its state from earlier reads.
 type server struct {
 	*apiserver.Server
-	name     string             // of its own cluster
-	listed   map[string]bool    // kinds that could be listed once
-	failed   map[string]failure // objects
-	clusters map[string]bool    // the clusters of all its objects so far, and its own; nil before it was read
-	own      bool               // it has had objects for its own cluster
-	silent   bool               // it did not answer in time, the last time
+	name   string             // of its own cluster
+	listed map[string]bool    // kinds that could be listed once
+	failed map[string]failure // objects
+	// the clusters of all its objects so far, and its own; nil before it was read
+	clusters map[string]bool
+	own      bool // it has had objects for its own cluster
+	silent   bool // it did not answer in time, the last time
 }
 
 // NewClusters returns the source of some API servers. name returns the cluster of a context.
-func NewClusters(servers []*apiserver.Server, name func(context string) string, now func() time.Time) *Clusters {
+func NewClusters(servers []*apiserver.Server, name func(context string) string,
+	now func() time.Time) *Clusters {
 	c := &Clusters{now: now, seen: map[string]bool{}}
 	for _, s := range servers {
-		c.servers = append(c.servers, &server{Server: s, name: name(s.Context), listed: map[string]bool{}})
+		c.servers = append(c.servers,
+			&server{Server: s, name: name(s.Context), listed: map[string]bool{}})
 	}
 	c.bound = func(ctx context.Context, _ string) (context.Context, context.CancelFunc) {
 		timeout := cmp.Or(c.Timeout, defaultTimeout)
@@ -142,9 +145,11 @@ func (c *Clusters) wait(ctx context.Context, s *server, slots chan struct{}) ([]
 // if it had some before. Nothing is known about a server that was never read. It may belong to an
 // Argo CD, and serve any cluster except those that serve themselves.
 func (c *Clusters) isPart(cluster string, problems []error) bool {
-	itself := slices.ContainsFunc(c.servers, func(s *server) bool { return s.own && s.name == cluster })
+	itself := slices.ContainsFunc(c.servers,
+		func(s *server) bool { return s.own && s.name == cluster })
 	for i, s := range c.servers {
-		if problems[i] != nil && (s.clusters[cluster] || s.clusters == nil && (!itself || s.name == cluster)) {
+		if problems[i] != nil &&
+			(s.clusters[cluster] || s.clusters == nil && (!itself || s.name == cluster)) {
 			return true
 		}
 	}
@@ -154,7 +159,8 @@ func (c *Clusters) isPart(cluster string, problems []error) bool {
 // families are the kinds of each reconciler. Permission to list the first of a family implies
 // permission to list all.
 var families = [][]reconcilers.Kind{
-	{reconcilers.Kustomizations, reconcilers.HelmReleases}, {reconcilers.Applications}, {reconcilers.BundleDeployments},
+	{reconcilers.Kustomizations, reconcilers.HelmReleases}, {reconcilers.Applications},
+	{reconcilers.BundleDeployments},
 }
 
 // read returns the findings on one cluster, of the reconcilers whose objects may be listed. It
@@ -170,13 +176,15 @@ func (s *server) read(ctx context.Context) ([]finding, error) {
 				return nil, err
 			}
 			q := apiserver.Query{Resource: k.Resource}
-			list, err := apiserver.List(ctx, s.Server, q, func(o *unstructured.Unstructured) (finding, bool) {
-				return find(k, o, s.name, m, sources)
-			})
+			list, err := apiserver.List(ctx, s.Server, q,
+				func(o *unstructured.Unstructured) (finding, bool) {
+					return find(k, o, s.name, m, sources)
+				})
 			switch {
 			case err == nil:
 				s.listed[k.Name] = true
-			case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
+			case apierrors.IsNotFound(err),
+				apierrors.IsForbidden(err) && s.Lacks(ctx, k.Resource.GroupVersion()):
 			case apierrors.IsForbidden(err) && i == 0 && !s.listed[k.Name]:
 				refused = s.Problem(err, k.Name+"s", q)
 			default:
@@ -235,7 +243,8 @@ func compare(a, b api.Item) int {
 // snapshot returns the report of all items on a cluster.
 func snapshot(cluster, by string, at time.Time, items []api.Item) api.Report {
 	slices.SortFunc(items, compare)
-	return api.Report{Cluster: cluster, By: by, At: at, Snapshot: true, Digest: DigestOf(items), Items: items}
+	return api.Report{Cluster: cluster, By: by, At: at, Snapshot: true, Digest: DigestOf(items),
+		Items: items}
 }
 
 // sorted sorts reports by cluster, then by time.

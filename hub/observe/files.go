@@ -88,7 +88,8 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 	var out []api.Report
 	for at, items := range byTime {
 		slices.SortFunc(items, compare)
-		out = append(out, api.Report{Cluster: terminal.Line(cluster), By: terminal.Line(file), At: at, Items: items})
+		out = append(out,
+			api.Report{Cluster: terminal.Line(cluster), By: terminal.Line(file), At: at, Items: items})
 	}
 	return out
 }
@@ -143,7 +144,8 @@ func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bo
 		}
 		r, err := parseLine(line)
 		if err != nil || r.Cluster == "" {
-			yield(nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n, because(err)))
+			yield(nil, fmt.Errorf("%s:%d: this is no report that kalypso observe --out wrote%s", path, n,
+				because(err)))
 			return false
 		}
 		r.Place = fmt.Sprintf("%s:%d", path, n)
@@ -153,7 +155,8 @@ func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bo
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		yield(nil, fmt.Errorf("%s:%d: this line has more than %d MiB, and no hub takes such a report", path, n, maxLine>>20))
+		yield(nil, fmt.Errorf("%s:%d: this line has more than %d MiB, and no hub takes such a report",
+			path, n, maxLine>>20))
 		return false
 	case err != nil:
 		yield(nil, fmt.Errorf("%s:%d: %w", path, n, err))

@@ -35,7 +35,8 @@ type finding struct {
 	commit  string
 	from    origin.Origin
 	applied string // the commit that was applied last, if that is not commit; may be state.Unknown
-	before  string // the commit before it, if the state does not tell whether their content is the same
+	// the commit before it, if the state does not tell whether their content is the same
+	before  string
 	last    string // the commit that other objects are about, if that is not commit
 	created time.Time
 	uid     string
@@ -61,7 +62,8 @@ func find(k reconcilers.Kind, o *unstructured.Unstructured, on string, m *memory
 }
 
 // judge sets the fields that follow from an object's status.
-func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory, of reconcilers.Sources) {
+func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *memory,
+	of reconcilers.Sources) {
 	j := k.Judge(o, of)
 	m.recall(f.title, o, &j)
 	f.state, f.message, f.since = reported(&j), j.Message, j.Since
@@ -77,7 +79,8 @@ func (f *finding) judge(k reconcilers.Kind, o *unstructured.Unstructured, m *mem
 // those of a snapshot. on is the cluster that sends the object. The hub knows an object without an
 // assignment by its name. If sure is false, the object may be about the workload's own repository.
 // It then applies the assignment's folder only if its commit is one of the GitOps branch.
-func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string, item api.Item, sure bool) {
+func Event(k reconcilers.Kind, o *unstructured.Unstructured, on string) (cluster string,
+	item api.Item, sure bool) {
 	f, ok := find(k, o, on, nil, nil)
 	if !ok {
 		f.object, f.applies = o.GetName(), 2
@@ -190,7 +193,8 @@ func itemsOf(found []finding) map[string][]api.Item {
 	out := map[string][]api.Item{}
 	for s, group := range groups {
 		slices.SortFunc(group, func(a, b finding) int {
-			return cmp.Or(b.state.Compare(a.state), cmp.Compare(a.applies, b.applies), strings.Compare(a.title, b.title))
+			return cmp.Or(b.state.Compare(a.state), cmp.Compare(a.applies, b.applies),
+				strings.Compare(a.title, b.title))
 		})
 		worst, applied := group[0], group[0]
 		for _, f := range group {
@@ -203,7 +207,8 @@ func itemsOf(found []finding) map[string][]api.Item {
 		if applied.commit == "" && worst.state != state.ReportedFailed {
 			continue
 		}
-		if alone := len(group) == 1 || group[1].state.Compare(worst.state) < 0; alone && worst.title == applied.title {
+		if alone := len(group) == 1 || group[1].state.Compare(worst.state) < 0; alone &&
+			worst.title == applied.title {
 			item.Before = applied.before // all else is ready
 		}
 		// the failure belongs to the commit that was applied before

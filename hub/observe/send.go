@@ -32,7 +32,10 @@ type sentSnapshot struct {
 }
 
 // NewSender returns the sender to a hub.
-func NewSender(hub *api.Client) *Sender { return &Sender{hub: hub, last: map[string]sentSnapshot{}} }
+func NewSender(hub *api.Client) *Sender {
+	return &Sender{hub: hub,
+		last: map[string]sentSnapshot{}}
+}
 
 // Sent is the result of sending reports.
 type Sent struct {
@@ -86,7 +89,8 @@ func (s *Sent) until(err error, rest string) error {
 	if s.Read == 0 {
 		return fmt.Errorf("%w; %s", err, rest)
 	}
-	return fmt.Errorf("%w; %s; reports before that: %d, of which the hub has taken %d", err, rest, s.Read, s.Taken)
+	return fmt.Errorf("%w; %s; reports before that: %d, of which the hub has taken %d", err, rest,
+		s.Read, s.Taken)
 }
 
 // Send sends reports. If the hub already has a snapshot, Send sends only its digest. It continues
@@ -136,7 +140,8 @@ func (s *Sent) leave(reports ...Carried) {
 }
 
 func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
-	if last := s.last[r.Cluster]; r.Signed == nil && r.Snapshot && r.Digest != "" && last.digest == r.Digest {
+	if last := s.last[r.Cluster]; r.Signed == nil && r.Snapshot && r.Digest != "" &&
+		last.digest == r.Digest {
 		same := *r
 		same.Items = nil
 		if _, err := s.try(ctx, &same); !api.IsResend(err) {
@@ -188,7 +193,8 @@ func isBusy(e *api.Error) bool {
 // Err returns the refused reports as an error, or nil if the hub has refused no report.
 func (s *Sent) Err() error {
 	if s.more > 0 {
-		return errors.Join(append(slices.Clip(s.Problems), fmt.Errorf("%d more reports were not taken", s.more))...)
+		return errors.Join(
+			append(slices.Clip(s.Problems), fmt.Errorf("%d more reports were not taken", s.more))...)
 	}
 	return errors.Join(s.Problems...)
 }

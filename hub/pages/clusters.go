@@ -35,7 +35,8 @@ func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow 
 }
 
 // ClusterType returns a cluster type, or a class.
-func (s *Source) ClusterType(ctx context.Context, environment, name string, p view.Page) (*view.ClusterType, error) {
+func (s *Source) ClusterType(ctx context.Context, environment, name string,
+	p view.Page) (*view.ClusterType, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string, p vi
 	var all []view.AssignmentRow
 	for i := range w.Folders {
 		if f := &w.Folders[i]; f.Name == rows[0].Name {
-			groups, _ := s.count(state.Filter{Environments: state.In(environment), Class: f.Name}, state.ByTarget)
+			groups, _ := s.count(state.Filter{Environments: state.In(environment), Class: f.Name},
+				state.ByTarget)
 			for k := range f.Targets {
 				all = append(all, assignment(w, f, &f.Targets[k], rows[0].Clusters, groups[f.Targets[k].Name]))
 			}
@@ -68,14 +70,16 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string, p vi
 }
 
 // Clusters returns clusters.
-func (s *Source) Clusters(ctx context.Context, environment, contains string, p view.Page) (*view.Clusters, error) {
+func (s *Source) Clusters(ctx context.Context, environment, contains string,
+	p view.Page) (*view.Clusters, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
 		return nil, err
 	}
 	var all []*state.Cluster
 	for i := range w.Clusters {
-		if c := &w.Clusters[i]; contains == "" || strings.Contains(c.Name, contains) || strings.Contains(c.Folder, contains) {
+		if c := &w.Clusters[i]; contains == "" || strings.Contains(c.Name, contains) ||
+			strings.Contains(c.Folder, contains) {
 			all = append(all, c)
 		}
 	}
@@ -100,7 +104,8 @@ func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
 }
 
 // cluster counts the assignments on a cluster, and calls f with each, if f is not nil.
-func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts, assignments int) {
+func (s *Source) cluster(environment, name string, f func(state.Row)) (counts *view.Counts,
+	assignments int) {
 	var tally state.Tally
 	s.Hub.Fleet().List(state.Filter{Environments: state.In(environment), Cluster: name},
 		state.Position{}, func(r state.Row) bool {

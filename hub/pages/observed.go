@@ -79,8 +79,10 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 			Workload: g.Values[0], Version: g.Values[1], Counts: *countsOf(&g.Tally)})
 	}
 	out.Lagging = s.worst(state.Filter{Environments: state.In(environment)})
-	out.NotOK = s.Hub.Fleet().Len(state.Filter{Environments: state.In(environment), States: state.States()[1:]})
-	out.Lagging = slices.DeleteFunc(out.Lagging, func(r view.RunningRow) bool { return r.State == state.OK.String() })
+	out.NotOK = s.Hub.Fleet().Len(
+		state.Filter{Environments: state.In(environment), States: state.States()[1:]})
+	out.Lagging = slices.DeleteFunc(out.Lagging,
+		func(r view.RunningRow) bool { return r.State == state.OK.String() })
 	releases, err := s.Hub.Store().Releases(ctx, state.In(environment), newest+1)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,8 @@ func (s *Source) Rollout(ctx context.Context, environment string) (*view.Rollout
 	}
 	for _, r := range releases {
 		out.Releases = append(out.Releases, view.Release{Ring: r.Ring, Commit: r.Commit, Base: r.Base,
-			Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed, Failed: r.Failed})
+			Own: r.Own, Author: r.Author, Subject: r.Subject, At: r.At, Completed: r.Completed,
+			Failed: r.Failed})
 	}
 	out.Performance, err = s.performance(ctx, environment)
 	return out, err
@@ -167,7 +170,8 @@ func (s *Source) unknown(f state.Filter) string {
 }
 
 // Running returns assignments on clusters.
-func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*view.Running, error) {
+func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*view.Running,
+	error) {
 	f, err := s.filter(ctx, of)
 	if err != nil {
 		return nil, err
@@ -179,7 +183,8 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 	for _, g := range s.Hub.Fleet().Count(f, state.ByEnvironment) {
 		tally.Add(&g.Tally)
 	}
-	out := &view.Running{Of: of, Counts: *countsOf(&tally), Part: view.Part{Page: p, Total: s.Hub.Fleet().Len(f)}}
+	out := &view.Running{Of: of, Counts: *countsOf(&tally),
+		Part: view.Part{Page: p, Total: s.Hub.Fleet().Len(f)}}
 	skip := (p.Number - 1) * p.Size
 	s.Hub.Fleet().List(f, state.Position{}, func(r state.Row) bool {
 		if skip > 0 {
@@ -196,7 +201,8 @@ func (s *Source) Running(ctx context.Context, of view.Selection, p view.Page) (*
 }
 
 // runningAt returns assignments as they were.
-func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter, p view.Page) (*view.Running, error) {
+func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filter,
+	p view.Page) (*view.Running, error) {
 	var err error
 	out := &view.Running{Of: of}
 	if out.Warning, err = s.Hub.AboutPast(ctx, of.At); err != nil {
@@ -217,8 +223,9 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 	out.Counts, out.Part = *countsOf(&tally), partOf(&tally, f, p)
 	for _, r := range rows {
 		out.Rows = append(out.Rows, view.RunningRow{Environment: r.Environment, Cluster: r.Cluster,
-			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target, Workload: r.Workload,
-			State: r.State, Message: r.Message, Since: r.At, Version: r.Version, Base: r.Base,
+			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Target: r.Target,
+			Workload: r.Workload,
+			State:    r.State, Message: r.Message, Since: r.At, Version: r.Version, Base: r.Base,
 			Digest: r.Wanted, Running: r.Running, Commit: r.Commit})
 	}
 	if len(rows) == 0 {
@@ -229,7 +236,8 @@ func (s *Source) runningAt(ctx context.Context, of view.Selection, f state.Filte
 
 // countAt counts the matches of a filter at an earlier moment, in any state. For a wide filter it
 // uses the stored tallies. whole is false if the count took too long.
-func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally, whole bool, err error) {
+func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tally state.Tally,
+	whole bool, err error) {
 	few := f.Cluster != "" || f.Workload != "" && len(f.Environments) == 1
 	if few || f.Class != "" || f.Target != "" {
 		f.States = nil
@@ -260,8 +268,9 @@ func transitions(rows []api.Transition) []view.Transition {
 	out := make([]view.Transition, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, view.Transition{At: r.At, Environment: r.Environment, Cluster: r.Cluster,
-			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Workload: r.Workload, Target: r.Target,
-			Was: r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
+			ClusterType: r.ClusterType, Class: r.Folder, Ring: r.Ring, Workload: r.Workload,
+			Target: r.Target,
+			Was:    r.Was, State: r.State, Version: r.Version, Commit: r.Commit, Message: r.Message})
 	}
 	return out
 }
@@ -284,7 +293,8 @@ func cursorOf(n int64) string {
 }
 
 // History returns a page of changes.
-func (s *Source) History(ctx context.Context, of view.Selection, cursor string) (*view.History, error) {
+func (s *Source) History(ctx context.Context, of view.Selection, cursor string) (*view.History,
+	error) {
 	f, err := s.filter(ctx, of)
 	if err != nil {
 		return nil, err

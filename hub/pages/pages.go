@@ -40,7 +40,8 @@ func (s *Source) environments(ctx context.Context) []*state.Wanted {
 	if i == nil {
 		return nil
 	}
-	return slices.DeleteFunc(s.Hub.Fleet().Environments(), func(w *state.Wanted) bool { return !i.Sees(w.Environment) })
+	return slices.DeleteFunc(s.Hub.Fleet().Environments(),
+		func(w *state.Wanted) bool { return !i.Sees(w.Environment) })
 }
 
 func missing(format string, args ...any) error {
@@ -69,7 +70,8 @@ func countsOf(t *state.Tally) *view.Counts {
 }
 
 // count counts by one dimension.
-func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*view.Counts, all *view.Counts) {
+func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*view.Counts,
+	all *view.Counts) {
 	groups = map[string]*view.Counts{}
 	var sum state.Tally
 	for _, g := range s.Hub.Fleet().Count(f, by) {
@@ -119,7 +121,8 @@ func (s *Source) Fleet(ctx context.Context, contains string, p view.Page) (*view
 		out.Environments = append(out.Environments, s.summary(w))
 	}
 	all := s.workloads(of, func(t *state.Target) bool {
-		return contains == "" || strings.Contains(t.Workload, contains) || strings.Contains(t.Workspace, contains)
+		return contains == "" || strings.Contains(t.Workload, contains) ||
+			strings.Contains(t.Workspace, contains)
 	})
 	out.Workloads, out.Part = view.Of(all, p)
 	s.counted(of, out.Workloads)
@@ -155,7 +158,8 @@ func (s *Source) Search(ctx context.Context, contains string, most int) (*view.S
 		return out, nil
 	}
 	of := s.environments(ctx)
-	for _, w := range s.workloads(of, func(t *state.Target) bool { return strings.Contains(t.Workload, contains) }) {
+	for _, w := range s.workloads(of,
+		func(t *state.Target) bool { return strings.Contains(t.Workload, contains) }) {
 		hits = append(hits, view.Hit{Kind: "workload", Name: w.Name, Page: []string{"workloads", w.Name}})
 	}
 	for _, w := range of {
@@ -218,7 +222,8 @@ func at(w *state.Wanted, ring string) (compiled.At, error) {
 			return compiled.At{Environment: w.Environment, Base: r.Base, Own: r.Own}, nil
 		}
 	}
-	return compiled.At{}, missing("environment %s has no ring %s, or nothing was promoted to it yet", w.Environment, ring)
+	return compiled.At{},
+		missing("environment %s has no ring %s, or nothing was promoted to it yet", w.Environment, ring)
 }
 
 // Policies returns the scheduling policies of the commits that a ring of an environment has.
@@ -240,13 +245,20 @@ func (s *Source) Configs(ctx context.Context, environment, ring string) (*view.C
 }
 
 // Diagnostics returns an error, because a hub has none.
-func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) { return nil, notCompiled() }
+func (s *Source) Diagnostics(context.Context) (*view.Diagnostics, error) {
+	return nil,
+		notCompiled()
+}
 
 // Changes returns an error, because a hub has none.
-func (s *Source) Changes(context.Context, string) (*view.Changes, error) { return nil, notCompiled() }
+func (s *Source) Changes(context.Context, string) (*view.Changes, error) {
+	return nil,
+		notCompiled()
+}
 
 func notCompiled() error {
-	return missing("a hub knows what is in GitOps branches: kalypso view shows this page, and what is not committed")
+	return missing(
+		"a hub knows what is in GitOps branches: kalypso view shows this page, and what is not committed")
 }
 
 // inRing returns a compiled result of an environment in a ring or in its first one, and all rings.

@@ -47,7 +47,8 @@ func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []vi
 		r := rows[name]
 		for n := range r.Cells {
 			for _, version := range slices.Sorted(maps.Keys(r.versions[n])) {
-				r.Cells[n].Versions = append(r.Cells[n].Versions, view.Version{Name: version, Assignments: r.versions[n][version]})
+				r.Cells[n].Versions = append(r.Cells[n].Versions,
+					view.Version{Name: version, Assignments: r.versions[n][version]})
 			}
 		}
 		out = append(out, r.WorkloadRow)
@@ -69,7 +70,8 @@ func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int,
 	counts *view.Counts) view.AssignmentRow {
 	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name,
-		Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters, Counts: counts}
+		Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters,
+		Counts: counts}
 }
 
 // Workload returns a workload.
@@ -103,7 +105,8 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 
 // Assignment returns an assignment to a class, with its running state. If clusterType is a cluster
 // type that has only other classes, it returns the assignment to the first of them.
-func (s *Source) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
+func (s *Source) Assignment(ctx context.Context, environment, clusterType,
+	target string) (*view.Assignment, error) {
 	w, err := s.environment(ctx, environment)
 	if err != nil {
 		return nil, err
@@ -167,7 +170,8 @@ func (s *Source) Compare(ctx context.Context, before, after string) (*view.Compa
 			out.Same++
 			continue
 		}
-		out.Workloads = append(out.Workloads, view.Difference{Workload: w.Name, In: "version", Before: was, After: is})
+		out.Workloads = append(out.Workloads,
+			view.Difference{Workload: w.Name, In: "version", Before: was, After: is})
 	}
 	return out, nil
 }

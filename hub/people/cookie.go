@@ -95,7 +95,8 @@ func (j *jar) get(r *http.Request, name string, into any) bool {
 		return false
 	}
 	var s cookieContent
-	return json.Unmarshal(data, &s) == nil && j.now().Unix() < s.Expires && json.Unmarshal(s.Value, into) == nil
+	return json.Unmarshal(data, &s) == nil && j.now().Unix() < s.Expires &&
+		json.Unmarshal(s.Value, into) == nil
 }
 
 // How often the ended sessions are read, how long they stay valid if the database does not answer,
@@ -148,7 +149,8 @@ func within(now, since time.Time, most time.Duration) bool {
 
 // end ends a session or a sign-in that would otherwise be valid until a time. first is true for
 // only one call with an id, at all hubs.
-func (e *endedSessions) end(ctx context.Context, id string, until time.Time) (first bool, err error) {
+func (e *endedSessions) end(ctx context.Context, id string, until time.Time) (first bool,
+	err error) {
 	if first, err = e.store.EndSession(ctx, id, e.now(), until); err != nil {
 		return false, err
 	}

@@ -44,7 +44,10 @@ func newClient() *http.Client {
 }
 
 // in returns a context for requests to the issuer.
-func (i *issuer) in(ctx context.Context) context.Context { return oidc.ClientContext(ctx, i.client) }
+func (i *issuer) in(
+	ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, i.client)
+}
 
 // get returns the issuer's own description.
 func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
@@ -86,12 +89,14 @@ func short(err error) error {
 }
 
 // verify returns the claims of a token that the issuer gave for an audience.
-func (i *issuer) verify(ctx context.Context, token, audience string) (*oidc.IDToken, map[string]any, error) {
+func (i *issuer) verify(ctx context.Context, token, audience string) (*oidc.IDToken, map[string]any,
+	error) {
 	provider, err := i.get(ctx)
 	if err != nil {
 		return nil, nil, &unreachableError{err}
 	}
-	verified, err := provider.Verifier(&oidc.Config{ClientID: audience, Now: i.now}).Verify(i.in(ctx), token)
+	verified, err := provider.Verifier(&oidc.Config{ClientID: audience, Now: i.now}).Verify(i.in(ctx),
+		token)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -60,8 +60,9 @@ const (
 
 func newJobs(o Options, client *http.Client) *jobs {
 	return &jobs{store: o.Store, rules: o.Rules, client: client, now: o.Now, problem: o.Problem,
-		refusals: &refusals{said: map[string]time.Time{}, limiter: rate.NewLimiter(rate.Every(sayEvery), sayAtOnce)},
-		issuers:  map[string]*issuer{}, limits: map[string]*rate.Limiter{},
+		refusals: &refusals{said: map[string]time.Time{},
+			limiter: rate.NewLimiter(rate.Every(sayEvery), sayAtOnce)},
+		issuers: map[string]*issuer{}, limits: map[string]*rate.Limiter{},
 		known: map[[sha256.Size]byte]job{}}
 }
 
@@ -106,7 +107,8 @@ func (j *jobs) identify(ctx context.Context, token string) (*access.Identity, er
 	rules := j.rules.Rules()
 	identity := rules.job(known.issuer, known.name, known.claims)
 	if identity == nil {
-		return nil, j.refused(ctx, &refusedError{known.issuer, known.name, rules.unfit(known.issuer, known.claims)})
+		return nil, j.refused(ctx,
+			&refusedError{known.issuer, known.name, rules.unfit(known.issuer, known.claims)})
 	}
 	if found {
 		return identity, nil
@@ -150,7 +152,8 @@ func (j *jobs) verify(ctx context.Context, token string) (*job, error) {
 	if verified.Subject == "" {
 		return nil, &refusedError{issuer: address, reason: "it has no sub"}
 	}
-	return &job{issuer: address, name: jobName(verified.Subject, address), claims: claims, expires: verified.Expiry}, nil
+	return &job{issuer: address, name: jobName(verified.Subject, address), claims: claims,
+		expires: verified.Expiry}, nil
 }
 
 // jobName returns the name of a job in the audit.
@@ -220,7 +223,8 @@ func (j *jobs) refused(ctx context.Context, e *refusedError) error {
 	}
 	j.problem(fmt.Errorf("a CI job is refused%s: %w", who, e))
 	if e.who != "" {
-		if err := audit(ctx, j.store, j.now(), e.who, "CI token refused", e.issuer, e.reason); err != nil {
+		if err := audit(ctx, j.store, j.now(), e.who, "CI token refused", e.issuer,
+			e.reason); err != nil {
 			return err
 		}
 	}
@@ -240,7 +244,8 @@ func unverified(issuer, token string, err error) *refusedError {
 		if is == "" {
 			is = "missing"
 		}
-		e.who, e.reason = jobName(claims.Subject, issuer), line("the audience is "+is+", and must be "+Audience, 300)
+		e.who, e.reason = jobName(claims.Subject, issuer),
+			line("the audience is "+is+", and must be "+Audience, 300)
 		return e
 	}
 	e.reason = "it cannot be verified: " + short(err).Error()
@@ -299,7 +304,8 @@ func (r *Rules) unfit(issuer string, claims map[string]any) string {
 			if len(has) > 0 {
 				is = "it is " + line(strings.Join(has, ", "), 100)
 			}
-			why = append(why, fmt.Sprintf("entry %d of ci wants %s %s, and %s", i+1, name, c.Claims[name], is))
+			why = append(why,
+				fmt.Sprintf("entry %d of ci wants %s %s, and %s", i+1, name, c.Claims[name], is))
 			break
 		}
 	}

@@ -48,7 +48,8 @@ type People struct {
 
 // New returns People. It does not contact an issuer yet.
 func New(ctx context.Context, o Options) (*People, error) {
-	p := &People{Options: o, cross: http.NewCrossOriginProtection(), ended: &endedSessions{store: o.Store, now: o.Now}}
+	p := &People{Options: o, cross: http.NewCrossOriginProtection(),
+		ended: &endedSessions{store: o.Store, now: o.Now}}
 	client := newClient()
 	p.jobs = newJobs(o, client)
 	if o.Issuer == "" {
@@ -137,7 +138,8 @@ func (p *People) audit(ctx context.Context, who, action, subject, detail string)
 	return audit(ctx, p.Store, p.Now(), who, action, subject, detail)
 }
 
-func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subject, detail string) error {
+func audit(ctx context.Context, in *store.Store, at time.Time, who, action, subject,
+	detail string) error {
 	return in.Audit(ctx, api.Event{At: at, Who: who, Action: action, Subject: line(subject, 200),
 		Detail: line(detail, 200)})
 }

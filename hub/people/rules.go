@@ -68,7 +68,8 @@ func Parse(data []byte) (*Rules, error) {
 
 func checkRole(r access.Role) error {
 	if r != access.Viewer && r != access.Operator && r != access.Admin {
-		return fmt.Errorf("there is no role %q for people and CI: there are viewer, operator and admin", r)
+		return fmt.Errorf("there is no role %q for people and CI: there are viewer, operator and admin",
+			r)
 	}
 	return nil
 }

@@ -126,7 +126,8 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	groups = rules.known(groups)
 	identity := rules.of(who, groups)
 	if identity == nil {
-		if err := p.audit(r.Context(), who, "sign-in refused", subject, "no group has a role"); err != nil {
+		if err := p.audit(r.Context(), who, "sign-in refused", subject,
+			"no group has a role"); err != nil {
 			p.failed(w, err)
 			return
 		}
@@ -184,13 +185,15 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 				"more: %w", p.GroupsClaim, short(err))
 		}
 		if more.Subject != verified.Subject {
-			return "", nil, "", errors.New("the issuer answers about somebody else than it gave the token to")
+			return "", nil, "",
+				errors.New("the issuer answers about somebody else than it gave the token to")
 		}
 		if err := more.Claims(&claims); err != nil {
 			return "", nil, "", err
 		}
 	}
-	return nameOf(claims, verified.Subject), valuesOf(find(claims, p.GroupsClaim)), verified.Subject, nil
+	return nameOf(claims, verified.Subject), valuesOf(find(claims, p.GroupsClaim)), verified.Subject,
+		nil
 }
 
 // person is the prefix of people's names, so that they differ from the names of tokens and jobs.
@@ -200,7 +203,8 @@ const person = "person "
 // verified, so it counts no more than a name.
 func nameOf(claims map[string]any, subject string) string {
 	for _, name := range []string{"email", "preferred_username"} {
-		if text, is := claims[name].(string); is && text != "" && (name != "email" || claims["email_verified"] != false) {
+		if text, is := claims[name].(string); is && text != "" &&
+			(name != "email" || claims["email_verified"] != false) {
 			return person + line(text, 100)
 		}
 	}
@@ -231,14 +235,16 @@ func (p *People) ask(w http.ResponseWriter, r *http.Request) {
 		p.page(w, http.StatusOK, "Signed out", "You are not signed in.", "/sign-in/", "Sign in")
 		return
 	}
-	p.write(w, http.StatusOK, content{"Sign out", "You are " + strings.TrimPrefix(s.Name, person) + ".",
-		"/sign-in/out", "Sign out", true})
+	p.write(w, http.StatusOK,
+		content{"Sign out", "You are " + strings.TrimPrefix(s.Name, person) + ".",
+			"/sign-in/out", "Sign out", true})
 }
 
 // out ends a session, for this browser and for all copies of its cookie.
 func (p *People) out(w http.ResponseWriter, r *http.Request) {
 	if p.cross.Check(r) != nil {
-		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.", "/sign-in/out", "Sign out")
+		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.",
+			"/sign-in/out", "Sign out")
 		return
 	}
 	s, err := p.session(r)
@@ -312,7 +318,8 @@ func (p *People) write(w http.ResponseWriter, status int, c content) {
 
 // over answers that a sign-in is no longer valid, or was used before.
 func (p *People) over(w http.ResponseWriter) {
-	const text = "This sign-in was not begun in this browser, or took more than ten minutes, or was done before."
+	const text = "This sign-in was not begun in this browser, or took more than ten minutes, or was " +
+		"done before."
 	p.page(w, http.StatusBadRequest, "Not signed in", text, "/sign-in/", "Sign in")
 }
 

@@ -69,7 +69,8 @@ func Resolve(fleet *state.Fleet, f state.Filter) (_ state.Filter, err error) {
 		f.Base, err = one("commit", f.Base, bases(fleet, f.Environments),
 			func(id string) bool { return strings.HasPrefix(id, prefix) })
 	}
-	if names := classes(fleet, f.Environments); f.Class != "" && err == nil && !slices.Contains(names, f.Class) {
+	if names := classes(fleet, f.Environments); f.Class != "" && err == nil &&
+		!slices.Contains(names, f.Class) {
 		// The cluster type has no dot in its name.
 		f.Class, err = one("class", f.Class, names, func(folder string) bool {
 			_, class, _ := strings.Cut(folder, ".")
@@ -109,7 +110,8 @@ func bases(fleet *state.Fleet, of state.Environments) []string {
 }
 
 // namesOf returns the names that a function adds for the wanted state of some environments, sorted.
-func namesOf(fleet *state.Fleet, of state.Environments, each func(w *state.Wanted, add func(string))) []string {
+func namesOf(fleet *state.Fleet, of state.Environments,
+	each func(w *state.Wanted, add func(string))) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, w := range fleet.Environments() {
@@ -127,7 +129,8 @@ func namesOf(fleet *state.Fleet, of state.Environments, each func(w *state.Wante
 }
 
 // folders is namesOf for each folder.
-func folders(fleet *state.Fleet, of state.Environments, each func(fo *state.Folder, add func(string))) []string {
+func folders(fleet *state.Fleet, of state.Environments,
+	each func(fo *state.Folder, add func(string))) []string {
 	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
 		for i := range w.Folders {
 			each(&w.Folders[i], add)
@@ -181,7 +184,8 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 			})
 		}},
 		{"cluster type", f.ClusterType, false, func() []string {
-			return folders(fleet, f.Environments, func(fo *state.Folder, add func(string)) { add(fo.ClusterType) })
+			return folders(fleet, f.Environments,
+				func(fo *state.Folder, add func(string)) { add(fo.ClusterType) })
 		}},
 		{"class", f.Class, false, func() []string { return classes(fleet, f.Environments) }},
 		{"workload", f.Workload, false, func() []string {
@@ -198,7 +202,8 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 			return targets(fleet, f.Environments, func(t *state.Target) string { return t.Version })
 		}},
 		{"commit", f.Base, isWhole(f.Base), func() []string { return bases(fleet, f.Environments) }},
-		{"cluster", f.Cluster, anyUnlisted(fleet, f.Environments), func() []string { return known(fleet, f) }},
+		{"cluster", f.Cluster, anyUnlisted(fleet, f.Environments),
+			func() []string { return known(fleet, f) }},
 	} {
 		if part.name == "" {
 			continue
@@ -230,7 +235,8 @@ func Join(a, b string) string {
 
 // known returns the clusters of some environments, and the cluster of a filter if they have it.
 func known(fleet *state.Fleet, f state.Filter) []string {
-	if news, there := fleet.News(f.Cluster); there && slices.ContainsFunc(news.Environments, f.Environments.Has) {
+	if news, there := fleet.News(f.Cluster); there &&
+		slices.ContainsFunc(news.Environments, f.Environments.Has) {
 		return []string{f.Cluster}
 	}
 	return clusters(fleet, f.Environments)
@@ -246,7 +252,8 @@ func promoted(fleet *state.Fleet, of state.Environments) bool {
 
 func anyUnlisted(fleet *state.Fleet, of state.Environments) bool {
 	return slices.ContainsFunc(fleet.Environments(), func(w *state.Wanted) bool {
-		return of.Has(w.Environment) && slices.ContainsFunc(w.Folders, func(fo state.Folder) bool { return !fo.Listed })
+		return of.Has(w.Environment) &&
+			slices.ContainsFunc(w.Folders, func(fo state.Folder) bool { return !fo.Listed })
 	})
 }
 
@@ -262,7 +269,8 @@ func Cluster(fleet *state.Fleet, of state.Environments, name string) string {
 // Problem explains why the wanted state of some environments may be older than their branches. why
 // returns the reason of one environment, and that of all environments for "". Problem returns "" if
 // there is no reason.
-func Problem(fleet *state.Fleet, sees func(string) bool, why func(environment string) string) string {
+func Problem(fleet *state.Fleet, sees func(string) bool,
+	why func(environment string) string) string {
 	if all := why(""); all != "" {
 		return all
 	}

@@ -31,8 +31,9 @@ type sender struct {
 	event      string   // one of its events, with the article
 	accepted   int      // the status of the answer to an event that the hub takes
 	signatures []string // headers that may have the HMAC of the body, the first one first
-	token      string   // the header with the key itself, without a signature; "" if there is no such header
-	handle     func(s receiver, w http.ResponseWriter, r *http.Request, body []byte)
+	// the header with the key itself, without a signature; "" if there is no such header
+	token  string
+	handle func(s receiver, w http.ResponseWriter, r *http.Request, body []byte)
 }
 
 // receiver serves the webhooks. It checks the key or the signature of an event, turns the event
@@ -59,11 +60,12 @@ func senders() []sender {
 		out = append(out, sender{kind: b.Name(), event: hook.Event, accepted: http.StatusNoContent,
 			signatures: hook.Signatures, handle: handle})
 	}
-	return append(out, sender{kind: "forge", event: "a push event of a forge: branches are read at once",
-		accepted:   http.StatusAccepted,
-		signatures: []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"},
-		token:      "X-Gitlab-Token", // GitLab does not sign its events
-		handle:     receiver.forge})
+	return append(out,
+		sender{kind: "forge", event: "a push event of a forge: branches are read at once",
+			accepted:   http.StatusAccepted,
+			signatures: []string{"X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"},
+			token:      "X-Gitlab-Token", // GitLab does not sign its events
+			handle:     receiver.forge})
 }
 
 // Senders returns the keys of Options.Secrets: the kinds of webhook senders that a hub accepts.
@@ -98,7 +100,8 @@ func (s receiver) signed(from sender, w http.ResponseWriter, r *http.Request) ([
 	i := who(r.Context())
 	known := i != nil && reports(i) // it came with a token, or from this machine
 	if !known && len(s.Secrets[from.kind]) == 0 {
-		problem(w, http.StatusNotFound, "this hub takes no webhooks of "+from.kind+": it has no key for them")
+		problem(w, http.StatusNotFound,
+			"this hub takes no webhooks of "+from.kind+": it has no key for them")
 		return nil, false
 	}
 	body, err := io.ReadAll(r.Body)
@@ -187,8 +190,9 @@ func (s receiver) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 		cluster = i.Cluster
 	}
 	if cluster == "" {
-		problem(w, http.StatusUnprocessableEntity, "the event names no cluster: set eventMetadata.cluster in the Alert, "+
-			"or send it with the token of the cluster")
+		problem(w, http.StatusUnprocessableEntity,
+			"the event names no cluster: set eventMetadata.cluster in the Alert, "+
+				"or send it with the token of the cluster")
 		return
 	}
 	commit := commitOf(e.meta("originRevision"))
@@ -202,7 +206,8 @@ func (s receiver) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 	item := state.Item{Object: e.InvolvedObject.Name, Commit: commit, State: fluxState(e),
 		Message: message(e.Reason + ": " + e.Message), Since: e.Timestamp}
 	at := e.Timestamp
-	if item.State != state.ReportedProgressing { // the times are whole seconds, and in each it progresses before it ends
+	// the times are whole seconds, and in each it progresses before it ends
+	if item.State != state.ReportedProgressing {
 		at = at.Add(time.Millisecond)
 	}
 	s.event(w, r, &state.Report{Cluster: cluster, At: at, By: "Flux", Items: []state.Item{item}})
@@ -319,12 +324,14 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 		},
 		"status": object{
 			"reconciledAt": set(e.Compared),
-			"sync":         object{"status": e.Sync, "revision": strings.ToLower(e.Revision), "revisions": e.Revisions},
-			"health":       object{"status": e.Health, "lastTransitionTime": set(e.Changed)},
+			"sync": object{"status": e.Sync, "revision": strings.ToLower(e.Revision),
+				"revisions": e.Revisions},
+			"health": object{"status": e.Health, "lastTransitionTime": set(e.Changed)},
 			"operationState": object{
 				"phase": e.Phase, "message": e.Message, "startedAt": set(e.StartedAt),
 				"finishedAt": set(e.FinishedAt), "retryCount": e.Retries,
-				"syncResult": object{"revision": strings.ToLower(e.SyncedRevision), "revisions": e.SyncedRevisions},
+				"syncResult": object{"revision": strings.ToLower(e.SyncedRevision),
+					"revisions": e.SyncedRevisions},
 			},
 		},
 	}}
@@ -342,7 +349,8 @@ func (e *argoEvent) object() *unstructured.Unstructured {
 func (s receiver) argocd(w http.ResponseWriter, r *http.Request, body []byte) {
 	e := &argoEvent{}
 	if err := json.Unmarshal(body, e); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the body is no notification of Argo CD as docs/hub.md has it")
+		problem(w, http.StatusUnprocessableEntity,
+			"the body is no notification of Argo CD as docs/hub.md has it")
 		return
 	}
 	on := reconcilers.InCluster

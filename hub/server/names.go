@@ -24,7 +24,8 @@ func (s *server) caveats(of state.Environments) api.Caveats {
 
 // nothing is caveats for an empty answer. It returns an error if a name is unknown. For an earlier
 // moment it returns a warning instead, because the name may have existed then.
-func (s *server) nothing(ctx context.Context, environment string, f state.Filter, past bool) (api.Caveats, error) {
+func (s *server) nothing(ctx context.Context, environment string, f state.Filter,
+	past bool) (api.Caveats, error) {
 	out := s.caveats(f.Environments)
 	err := s.environment(ctx, environment)
 	if err != nil {
@@ -37,7 +38,8 @@ func (s *server) nothing(ctx context.Context, environment string, f state.Filter
 }
 
 // nothingAt is nothing for an answer about an earlier moment, with the warning about that moment.
-func (s *server) nothingAt(ctx context.Context, environment string, f state.Filter, about string) (api.Caveats, error) {
+func (s *server) nothingAt(ctx context.Context, environment string, f state.Filter,
+	about string) (api.Caveats, error) {
 	out, err := s.nothing(ctx, environment, f, true)
 	out.Warning = question.Join(about, out.Warning)
 	return out, err
@@ -51,7 +53,8 @@ func (s *server) environment(ctx context.Context, names string) (err error) {
 		err = cmp.Or(err, question.Environment(s.Hub.Fleet(), name, sees))
 	}
 	if why := question.Problem(s.Hub.Fleet(), sees, s.Problem); err != nil && why != "" {
-		return huma.Error404NotFound(err.Error() + "; what is wanted may be older than the branches: " + why)
+		return huma.Error404NotFound(err.Error() + "; what is wanted may be older than the branches: " +
+			why)
 	}
 	return named(err)
 }
@@ -87,7 +90,8 @@ type Fresh struct {
 // 8.8.3.2.
 func (f *Fresh) seen(tag string) bool {
 	for one := range strings.SplitSeq(f.IfNoneMatch, ",") {
-		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+		if one = strings.TrimSpace(one); one == "*" ||
+			strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}

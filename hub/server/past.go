@@ -95,7 +95,8 @@ func (s past) countParts(ctx context.Context, at time.Time, f state.Filter, by [
 	if f.Class != "" || f.Target != "" || slices.ContainsFunc(by,
 		func(d state.Dimension) bool { return d == state.ByCluster || d == state.ByTarget }) {
 		return huma.Error422UnprocessableEntity("of an earlier moment, there are no counts by class, " +
-			"cluster or deployment target, but for those of one cluster: name it, or ask for the assignments")
+			"cluster or deployment target, but for those of one cluster: name it, or ask for the " +
+			"assignments")
 	}
 	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
 	if err != nil {
@@ -179,7 +180,8 @@ func rowAt(t *api.Transition) (state.Row, error) {
 	return state.Row{
 		Environment: t.Environment, Cluster: t.Cluster, ClusterType: t.ClusterType, Folder: t.Folder,
 		Ring: t.Ring, Target: t.Target, Workload: t.Workload, State: st, Message: t.Message,
-		Changed: t.At, Version: t.Version, Digest: t.Wanted, Base: t.Base, Running: t.Running, Commit: t.Commit,
+		Changed: t.At, Version: t.Version, Digest: t.Wanted, Base: t.Base, Running: t.Running,
+		Commit: t.Commit,
 	}, err
 }
 

@@ -26,7 +26,8 @@ func (a administration) register() {
 	huma.Register(a.api, huma.Operation{OperationID: "tokens", Method: http.MethodGet,
 		Path: "/v1/tokens", Summary: "All tokens, without their secrets"}, a.getTokens)
 	huma.Register(a.api, huma.Operation{OperationID: "revoke-token", Method: http.MethodDelete,
-		Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent}, a.revokeToken)
+		Path: "/v1/tokens/{id}", Summary: "End a token", DefaultStatus: http.StatusNoContent},
+		a.revokeToken)
 	huma.Register(a.api, huma.Operation{OperationID: "audit", Method: http.MethodGet,
 		Path: "/v1/audit", Summary: "Who did what at this hub, the newest first"}, a.getAudit)
 }
@@ -39,12 +40,14 @@ func (a administration) newToken(ctx context.Context,
 		return nil, err
 	}
 	if a.Tokens == nil {
-		return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
+		return nil, huma.Error422UnprocessableEntity(
+			"this hub is for this machine alone, and knows no tokens")
 	}
 	of := in.Body
 	switch {
 	case (of.Role == string(access.Cluster)) != (of.Cluster != ""):
-		return nil, huma.Error422UnprocessableEntity("a token of role cluster names its cluster, and no other does")
+		return nil, huma.Error422UnprocessableEntity(
+			"a token of role cluster names its cluster, and no other does")
 	case terminal.Line(of.Cluster) != of.Cluster || terminal.Line(of.Environment) != of.Environment:
 		return nil, huma.Error422UnprocessableEntity("the name of the cluster or of the environment " +
 			"has what cannot be printed")
@@ -99,7 +102,8 @@ func (a administration) getTokens(ctx context.Context,
 	out := api.Tokens{Tokens: []api.Token{}}
 	for _, t := range all {
 		made := t.Made.UnixMilli()
-		if there && (made > after.Made || made == after.Made && t.ID <= after.ID) || !i.MayIn(access.Admin, t.Environment) {
+		if there && (made > after.Made || made == after.Made && t.ID <= after.ID) ||
+			!i.MayIn(access.Admin, t.Environment) {
 			continue
 		}
 		if len(out.Tokens) == in.Limit {

@@ -80,7 +80,8 @@ func (s *server) questions() {
 	}, s.forget)
 	huma.Register(s.api, huma.Operation{OperationID: "history", Method: http.MethodGet,
 		Path: "/v1/history", Summary: "What changed, the newest first",
-		Description: "A page may have fewer than limit, and a next, where those that are asked for are rare."}, s.getHistory)
+		Description: "A page may have fewer than limit, and a next, where those that are asked for are " +
+			"rare."}, s.getHistory)
 	huma.Register(s.api, huma.Operation{OperationID: "releases", Method: http.MethodGet,
 		Path: "/v1/releases", Summary: "What was released, the newest first"}, s.getReleases)
 	for _, path := range []string{"/v1/environments", "/v1/counts"} {
@@ -91,7 +92,8 @@ func (s *server) questions() {
 }
 
 // getEnvironments returns the environments that the caller may see.
-func (s *server) getEnvironments(ctx context.Context, in *struct{ Fresh }) (*answer[api.Environments], error) {
+func (s *server) getEnvironments(ctx context.Context,
+	in *struct{ Fresh }) (*answer[api.Environments], error) {
 	i, err := allow(ctx, access.Viewer)
 	if err != nil {
 		return nil, err
@@ -146,7 +148,8 @@ type assignmentsQuestion struct {
 }
 
 // getAssignments lists the assignments of a selection.
-func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*body[api.Assignments], error) {
+func (s *server) getAssignments(ctx context.Context,
+	in *assignmentsQuestion) (*body[api.Assignments], error) {
 	f, err := s.filter(ctx, &in.Selection)
 	if err != nil {
 		return nil, err
@@ -165,7 +168,8 @@ func (s *server) getAssignments(ctx context.Context, in *assignmentsQuestion) (*
 	if in.Cursor != "" && !slices.Contains(s.Hub.Fleet().Names(), after.Environment) {
 		return nil, gone()
 	}
-	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{}, Caveats: s.caveats(f.Environments)}
+	out := api.Assignments{At: s.Hub.Now(), Assignments: []state.Row{},
+		Caveats: s.caveats(f.Environments)}
 	s.Hub.Fleet().List(f, after, func(r state.Row) bool {
 		if len(out.Assignments) == in.Limit {
 			last := out.Assignments[in.Limit-1].Position()
@@ -263,7 +267,9 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 	}
 	out := api.History{Transitions: rows, Caveats: s.caveats(f.Environments)}
 	if len(rows) == 0 && next == 0 && in.Cursor == "" {
-		if out.Caveats, err = s.nothing(ctx, in.Environment, selected, !in.Since.IsZero() || !in.Until.IsZero()); err != nil {
+		if out.Caveats,
+			err = s.nothing(ctx, in.Environment, selected,
+			!in.Since.IsZero() || !in.Until.IsZero()); err != nil {
 			return nil, err
 		}
 	}
@@ -281,7 +287,8 @@ type releasesQuestion struct {
 }
 
 // getReleases lists the releases.
-func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases], error) {
+func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[api.Releases],
+	error) {
 	environments, err := s.sees(ctx, in.Environment)
 	if err != nil {
 		return nil, err
@@ -308,10 +315,14 @@ func (s *server) getReleases(ctx context.Context, in *releasesQuestion) (*body[a
 }
 
 func gone() error {
-	return huma.Error410Gone("the environment that the page before ended with is gone: begin again without a cursor")
+	return huma.Error410Gone(
+		"the environment that the page before ended with is gone: begin again without a cursor")
 }
 
-func unavailable() error { return retry(http.StatusServiceUnavailable, "the database does not answer") }
+func unavailable() error {
+	return retry(http.StatusServiceUnavailable,
+		"the database does not answer")
+}
 
 func dimensions(names []string) ([]state.Dimension, error) {
 	var out []state.Dimension
@@ -339,7 +350,8 @@ func groupsOf(groups []state.Group, by []state.Dimension) []api.Group {
 }
 
 func (s *server) environments(i *access.Identity) api.Environments {
-	out := api.Environments{Environments: []api.Environment{}, Caveats: s.caveats(i.Scope(access.Viewer))}
+	out := api.Environments{Environments: []api.Environment{},
+		Caveats: s.caveats(i.Scope(access.Viewer))}
 	fleet := s.Hub.Fleet()
 	for _, w := range fleet.Environments() {
 		if !i.Sees(w.Environment) {
@@ -358,7 +370,8 @@ func (s *server) environments(i *access.Identity) api.Environments {
 			e.Commit = w.Commits[0].ID
 			for _, r := range w.Commits[0].Rings {
 				tally := counts[r.Name]
-				e.Rings = append(e.Rings, api.Ring{Name: r.Name, Base: r.Base, Own: r.Own, Counts: api.CountsOf(&tally)})
+				e.Rings = append(e.Rings,
+					api.Ring{Name: r.Name, Base: r.Base, Own: r.Own, Counts: api.CountsOf(&tally)})
 			}
 		}
 		out.Environments = append(out.Environments, e)

@@ -45,7 +45,8 @@ func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, 
 	case errors.Is(err, api.ErrSignature):
 		return nil, huma.Error401Unauthorized(err.Error())
 	case err != nil:
-		return nil, retry(http.StatusServiceUnavailable, "who signed the report cannot be found out now: send it again")
+		return nil, retry(http.StatusServiceUnavailable,
+			"who signed the report cannot be found out now: send it again")
 	}
 	return i, nil
 }
@@ -66,7 +67,8 @@ func (s *server) observed() {
 		return s.report(ctx, i, &in.Body)
 	})
 	huma.Register(s.api, huma.Operation{
-		OperationID: "enroll", Method: http.MethodPost, Path: "/v1/enroll", Summary: "Get the token of a cluster",
+		OperationID: "enroll", Method: http.MethodPost, Path: "/v1/enroll",
+		Summary:     "Get the token of a cluster",
 		Description: "It needs a token of role enroll. Tokens that the cluster had before end.",
 		Errors:      []int{401, 403, 404, 429},
 	}, func(ctx context.Context, in *body[api.Enrollment]) (*body[api.Token], error) {
@@ -82,7 +84,8 @@ func (s *server) observed() {
 			return nil, unlisted(in.Body.Cluster)
 		}
 		if s.Tokens == nil {
-			return nil, huma.Error422UnprocessableEntity("this hub is for this machine alone, and knows no tokens")
+			return nil, huma.Error422UnprocessableEntity(
+				"this hub is for this machine alone, and knows no tokens")
 		}
 		// The audit comes first: a token that is created and not answered would be lost.
 		if err := s.audit(ctx, "enroll", in.Body.Cluster, ""); err != nil {
@@ -131,14 +134,16 @@ func scope(i *access.Identity) state.Environments {
 }
 
 // report stores a report if the caller may make it.
-func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) (*body[api.Taken], error) {
+func (s *server) report(ctx context.Context, i *access.Identity, r *api.Report) (*body[api.Taken],
+	error) {
 	switch {
 	case i == nil:
 		return nil, huma.Error401Unauthorized("say who you are")
 	case i.May(access.Cluster) && i.Cluster != r.Cluster:
 		return nil, huma.Error403Forbidden(fmt.Sprintf("the token is that of cluster %s", i.Cluster))
 	case !reports(i):
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Roles()))
+		return nil, huma.Error403Forbidden(
+			fmt.Sprintf("%s has the role %s, which reports nothing", i.Name, i.Roles()))
 	}
 	out := &state.Report{
 		Cluster: r.Cluster, Environments: scope(i), At: r.At, Received: s.Hub.Now(),
@@ -190,7 +195,8 @@ func (s *server) give(ctx context.Context, r *state.Report) (*api.Taken, error) 
 		return nil, retry(http.StatusServiceUnavailable, "the report could not be stored: send it again")
 	case outcome.Elsewhere:
 		return nil, huma.Error403Forbidden(fmt.Sprintf("cluster %s is in other environments than %s, "+
-			"too: report with a token for all of them", terminal.Line(r.Cluster), strings.Join(r.Environments, ", ")))
+			"too: report with a token for all of them", terminal.Line(r.Cluster),
+			strings.Join(r.Environments, ", ")))
 	case outcome.Early:
 		return &api.Taken{Early: true}, nil
 	case outcome.Unlisted:
@@ -224,10 +230,12 @@ func itemOf(it *api.Item) (state.Item, error) {
 		return state.Item{}, errors.New("commit, before and digest are ids as git has them in full: 40 " +
 			"or 64 hexadecimal digits")
 	case !isID(it.Applied) && it.Applied != state.Unknown:
-		return state.Item{}, fmt.Errorf("%.70q is no commit as git has its id in full, and not unknown", it.Applied)
+		return state.Item{},
+			fmt.Errorf("%.70q is no commit as git has its id in full, and not unknown", it.Applied)
 	case slices.Contains(strings.Split(it.Path, "/"), ".."):
 		return state.Item{}, fmt.Errorf("%.70q is no path in a repository", it.Path)
-	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed: // it may fail before it applies anything
+	// it may fail before it applies anything
+	case it.Commit == "" && it.Digest == "" && reported != state.ReportedFailed:
 		return state.Item{}, errors.New("neither commit nor digest says what runs")
 	}
 	message := terminal.Line(it.Message)

@@ -139,7 +139,8 @@ func content(kind string, schema *huma.Schema) map[string]*huma.MediaType {
 
 // parameter describes a text that is sent in the query, or in a header.
 func parameter(in, name, doc string) *huma.Param {
-	return &huma.Param{Name: name, In: in, Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+	return &huma.Param{Name: name, In: in, Description: doc,
+		Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
 // streams registers the answers that clients read line by line.
@@ -153,14 +154,16 @@ func (s *server) streams(mux *http.ServeMux) {
 			"sees one alone."), parameter("query", "ring", "")},
 		Responses: map[string]*huma.Response{"200": {Description: "A line of JSON for each assignment " +
 			"on a cluster, and one for the end.", Content: content("application/x-ndjson", &huma.Schema{
-			OneOf: []*huma.Schema{s.schema(reflect.TypeFor[state.Row]()), s.schema(reflect.TypeFor[api.RolloutEnd]())},
+			OneOf: []*huma.Schema{s.schema(reflect.TypeFor[state.Row]()),
+				s.schema(reflect.TypeFor[api.RolloutEnd]())},
 		})}},
 	}, s.rollout)
 	s.raw(mux, huma.Operation{
 		OperationID: "events", Method: http.MethodGet, Path: "/v1/events",
 		Summary: "An event for each change, at most twice a second",
 		Description: "The first one comes at once. The data of an event named change is an object with " +
-			"the version, a text, which is another one after each change. Comments come while nothing changes.",
+			"the version, a text, which is another one after each change. Comments come while nothing " +
+			"changes.",
 		Responses: map[string]*huma.Response{"200": {Description: "Server-sent events.",
 			Content: content("text/event-stream", &huma.Schema{Type: huma.TypeString})}},
 	}, s.events)
@@ -171,12 +174,14 @@ func (s receiver) register(mux *http.ServeMux) {
 	for _, from := range senders() {
 		op := huma.Operation{
 			OperationID: "ingest-" + from.kind, Method: http.MethodPost, Path: "/v1/ingest/" + from.kind,
-			Summary: "Take " + from.event, Description: "It is signed with a key that the hub has for it, or " +
+			Summary: "Take " + from.event,
+			Description: "It is signed with a key that the hub has for it, or " +
 				"comes with a token that may report.",
 			Security: []map[string][]string{{"token": {}}, {}},
 			RequestBody: &huma.RequestBody{Required: true, Content: content("application/json",
 				&huma.Schema{Type: huma.TypeObject, AdditionalProperties: true})},
-			Responses: map[string]*huma.Response{strconv.Itoa(from.accepted): {Description: "It was taken, or is about " +
+			Responses: map[string]*huma.Response{strconv.Itoa(
+				from.accepted): {Description: "It was taken, or is about " +
 				"nothing that the hub knows."}},
 		}
 		headers := from.signatures

@@ -70,7 +70,8 @@ func New(o Options) http.Handler {
 	s.meters = metrics.New(o.Hub, o.WantedAt, o.MetricsPerWorkload)
 	mux := http.NewServeMux()
 	s.describe(mux)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	if o.SignIn != nil {
@@ -89,7 +90,8 @@ func (s *server) describe(mux *http.ServeMux) {
 	config.CreateHooks = nil // no links to schemas in answers
 	config.Transformers = append(config.Transformers, shortErrors)
 	config.Info.Description = "What is wanted of clusters, and what was observed of them."
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http",
+		Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"token": {}}}
 	s.api = humago.New(mux, config)
 	s.observed()
@@ -185,7 +187,8 @@ func (s *server) guard(next http.Handler) http.Handler {
 		done, ok := s.load.begin(identity.Name, most, bytes)
 		if !ok {
 			h.Set("Retry-After", "5")
-			problem(w, http.StatusTooManyRequests, "too many requests, or too large ones, are under way at once")
+			problem(w, http.StatusTooManyRequests,
+				"too many requests, or too large ones, are under way at once")
 			return
 		}
 		defer done()
@@ -209,7 +212,8 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	problem(w, http.StatusUnauthorized, "say who you are, by a token: Authorization: Bearer kalypso_...")
+	problem(w, http.StatusUnauthorized,
+		"say who you are, by a token: Authorization: Bearer kalypso_...")
 }
 
 func (s *server) identify(r *http.Request) (*access.Identity, error) {
@@ -222,7 +226,8 @@ func (s *server) identify(r *http.Request) (*access.Identity, error) {
 		}
 		return access.Local(), nil
 	}
-	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && strings.HasPrefix(text, "kalypso_") {
+	if text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok &&
+		strings.HasPrefix(text, "kalypso_") {
 		return s.Tokens.Identify(r.Context(), strings.TrimSpace(text))
 	}
 	if s.People != nil {
@@ -249,7 +254,8 @@ func notLocal(r *http.Request) string {
 		return "the request comes from another one"
 	}
 	for name := range r.Header {
-		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" ||
+			strings.HasPrefix(name, "X-Forwarded-") {
 			return "the request comes through a proxy, as its header " + name + " says"
 		}
 	}
@@ -274,7 +280,8 @@ var cross http.CrossOriginProtection
 func problem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "{\"title\":%q,\"status\":%d,\"detail\":%s}\n", http.StatusText(status), status, quote(detail))
+	_, _ = fmt.Fprintf(w, "{\"title\":%q,\"status\":%d,\"detail\":%s}\n", http.StatusText(status),
+		status, quote(detail))
 }
 
 func (s *server) ready(w http.ResponseWriter, r *http.Request) {
@@ -285,7 +292,8 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.Hub.Unwritable(); err != nil {
-		problem(w, http.StatusServiceUnavailable, "nothing can be written, and reports are refused: "+err.Error())
+		problem(w, http.StatusServiceUnavailable,
+			"nothing can be written, and reports are refused: "+err.Error())
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
@@ -308,7 +316,8 @@ func allow(ctx context.Context, role access.Role) (*access.Identity, error) {
 		return nil, huma.Error401Unauthorized("say who you are")
 	}
 	if !i.May(role) {
-		return nil, huma.Error403Forbidden(fmt.Sprintf("%s has the role %s, and this needs %s", i.Name, i.Roles(), role))
+		return nil, huma.Error403Forbidden(
+			fmt.Sprintf("%s has the role %s, and this needs %s", i.Name, i.Roles(), role))
 	}
 	return i, nil
 }
@@ -363,7 +372,8 @@ func newLoad() *load { return &load{requests: map[string]int{}, bytes: map[strin
 func (l *load) begin(who string, most int, bytes int64) (done func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.requests[who] >= most || bytes > 0 && (l.bytes[who]+bytes > maxBytes || l.all+bytes > maxBytesOfAll) {
+	if l.requests[who] >= most || bytes > 0 &&
+		(l.bytes[who]+bytes > maxBytes || l.all+bytes > maxBytesOfAll) {
 		return nil, false
 	}
 	l.requests[who]++

@@ -136,7 +136,8 @@ func (f Filter) folder(fo *folder) bool {
 }
 
 func (f Filter) target(t *Target) bool {
-	return (f.Workload == "" || f.Workload == t.Workload) && (f.Workspace == "" || f.Workspace == t.Workspace) &&
+	return (f.Workload == "" || f.Workload == t.Workload) &&
+		(f.Workspace == "" || f.Workspace == t.Workspace) &&
 		(f.Target == "" || f.Target == t.Name) && (f.Version == "" || f.Version == t.Version)
 }
 

@@ -164,14 +164,16 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 	row := Row{
 		Environment: e.wanted.Environment, Cluster: c.name, ClusterType: c.folder.ClusterType,
 		Folder: c.folder.Name, Ring: c.folder.Ring,
-		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state, Changed: instant(p.changed),
+		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state,
+		Changed: instant(p.changed),
 		Version: t.Version, Digest: t.Digest, Base: c.folder.Base, Seen: c.contact.last,
 	}
 	if p.at == 0 {
 		return row
 	}
 	from := p.from.Value()
-	row.Reported, row.Commit, row.Applied, row.By = p.reported.String(), p.commit.Value(), p.applied.Value(), p.by.Value()
+	row.Reported, row.Commit, row.Applied, row.By = p.reported.String(), p.commit.Value(),
+		p.applied.Value(), p.by.Value()
 	row.Repository, row.Branch, row.Path = from.Repository, from.Branch, from.Path
 	row.At, row.Since, row.Message = instant(max(p.at, milliseconds(c.contact.snapshot))),
 		instant(p.since), p.message.Value()

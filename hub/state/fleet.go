@@ -187,7 +187,8 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 				is.note(said, u.first)
 			}
 		}
-		for _, c := range was.clusters { // clusters that have reported and that the platform does not list
+		// clusters that have reported and that the platform does not list
+		for _, c := range was.clusters {
 			if to := is.byName[c.folder.Name]; !c.listed && to != nil && !to.Listed {
 				f.place(now, is, c.name, "", to, false)
 			}
@@ -252,7 +253,8 @@ func newEnvironment(w *Wanted, grace time.Duration) *environment {
 }
 
 // place adds a cluster to a folder, or returns the existing one.
-func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *folder, listed bool) *cluster {
+func (f *Fleet) place(now time.Time, e *environment, name, entry string, to *folder,
+	listed bool) *cluster {
 	if c := e.byClust[name]; c != nil {
 		return c
 	}
@@ -278,7 +280,8 @@ func (f *Fleet) hear(name string) *contact {
 
 // inherit copies the earlier observed state of a cluster. It reports whether the cluster has new
 // assignments.
-func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, changes *Changes) (more bool) {
+func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster,
+	changes *Changes) (more bool) {
 	c.stale = old != nil && old.stale
 	c.stale = f.isStale(is, c, now)
 	defer c.recount()
@@ -300,7 +303,8 @@ func (f *Fleet) inherit(now time.Time, was, is *environment, old, c *cluster, ch
 			p.changed = now.UnixMilli()
 		}
 		other := old.folder.Targets[before].Digest != c.folder.Targets[i].Digest ||
-			old.folder.Name != c.folder.Name || old.folder.Targets[before].Version != c.folder.Targets[i].Version
+			old.folder.Name != c.folder.Name ||
+			old.folder.Targets[before].Version != c.folder.Targets[i].Version
 		if p.state != o.state || p.ran != o.ran || other {
 			changes.add(Change{env: is, cluster: c, target: i, Was: o.state, Moved: p.state != o.state,
 				Ran: p.ran != o.ran, Other: other})
@@ -384,7 +388,8 @@ func (f *Fleet) Forget(name string) (changes *Changes, listed []string) {
 	defer f.mu.Unlock()
 	found := f.seen[name] != nil
 	for _, environment := range f.names {
-		if e := f.environments[environment]; e != nil && e.byClust[name] != nil && e.byClust[name].listed {
+		if e := f.environments[environment]; e != nil && e.byClust[name] != nil &&
+			e.byClust[name].listed {
 			listed = append(listed, environment)
 		}
 	}

@@ -133,7 +133,8 @@ func (e *environment) edited(c *cluster, target int, p *pair, digest string) boo
 	}
 	place, known := e.byCommit[p.commit.Value()]
 	entry := EntryKey(c.name)
-	return known && p.digest == none && c.entry != "" && slices.Contains(e.byHand[entry], e.wanted.At(place, entry))
+	return known && p.digest == none && c.entry != "" &&
+		slices.Contains(e.byHand[entry], e.wanted.At(place, entry))
 }
 
 // editedMessage explains that a drifted assignment was edited in the branch. It returns "" for
@@ -234,7 +235,8 @@ func (e *environment) said(c *cluster, target int, p *pair) text {
 	if p.digest == none {
 		return p.commit
 	}
-	return unique.Make(Key(c.folder.ClusterType, c.folder.Targets[target].Name) + "@" + p.digest.Value())
+	return unique.Make(Key(c.folder.ClusterType, c.folder.Targets[target].Name) + "@" +
+		p.digest.Value())
 }
 
 // note keeps the time when unknown content was first reported. It returns nil if there is nothing

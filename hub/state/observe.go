@@ -28,7 +28,8 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	if r.Same && (h.digest == "" || h.digest != r.Digest) {
 		return changes, Outcome{Resend: true}
 	}
-	o := &observation{Report: r, at: at, received: received, snapshot: h.snapshot, whole: true, changes: changes}
+	o := &observation{Report: r, at: at, received: received, snapshot: h.snapshot, whole: true,
+		changes: changes}
 	o.all = r.Snapshot && !r.Same && !o.old()
 	f.news(h, o)
 	for _, p := range places {
@@ -89,7 +90,8 @@ func (f *Fleet) news(h *contact, o *observation) {
 
 // items applies the items of a report. It returns the assignments that they are about, and the
 // names of the other items.
-func (f *Fleet) items(o *observation, places []clusterTarget) (found map[clusterTarget]bool, unknown []string) {
+func (f *Fleet) items(o *observation, places []clusterTarget) (found map[clusterTarget]bool,
+	unknown []string) {
 	found = make(map[clusterTarget]bool, len(o.Items))
 	for i := range o.Items {
 		it := &o.Items[i]
@@ -255,7 +257,8 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	is := pair{
 		digest: unique.Make(it.Digest), commit: unique.Make(it.Commit), message: unique.Make(it.Message),
 		by:      unique.Make(o.By),
-		applied: unique.Make(it.Applied), ran: none, at: ms, reported: it.State, state: p.state, changed: p.changed,
+		applied: unique.Make(it.Applied), ran: none, at: ms, reported: it.State, state: p.state,
+		changed: p.changed,
 	}
 	said := unique.Make(it.origin())
 	is.from, is.fromAt = o.from(p, said)
@@ -314,7 +317,8 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	s := e.judge(c, target, o.received)
 	c.set(target, s, o.received)
 	ran := old.ran != p.ran || p.ran == none && (old.commit != p.commit || old.digest != p.digest)
-	o.changes.copied(Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
+	o.changes.copied(
+		Change{env: e, cluster: c, target: target, Was: old.state, Moved: old.state != s, Ran: ran})
 	o.whole = o.whole && (o.Snapshot || !elsewhere && (!newer || !differs))
 }
 
@@ -343,8 +347,10 @@ func compareOrigins(a, b place) int {
 // compare orders two observations of the same time: the greater one counts. They are equal if they
 // have the same content, even from different commits.
 func (e *environment) compare(c *cluster, target int, a, b *pair) int {
-	order := cmp.Or(a.reported.Compare(b.reported), strings.Compare(a.digest.Value(), b.digest.Value()),
-		strings.Compare(a.message.Value(), b.message.Value()), strings.Compare(a.applied.Value(), b.applied.Value()))
+	order := cmp.Or(a.reported.Compare(b.reported),
+		strings.Compare(a.digest.Value(), b.digest.Value()),
+		strings.Compare(a.message.Value(), b.message.Value()),
+		strings.Compare(a.applied.Value(), b.applied.Value()))
 	if order == 0 && a.reported != ReportedOK {
 		order = cmp.Compare(a.since, b.since)
 	}

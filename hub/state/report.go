@@ -90,7 +90,8 @@ type Item struct {
 func (it *Item) origin() origin.Origin {
 	from := it.Origin.Clean()
 	_, folder, _ := strings.Cut(it.Assignment, "/")
-	if name, _, _ := strings.Cut(folder, "/"); from == (origin.Origin{}) && strings.Contains(name, ".") {
+	if name, _, _ := strings.Cut(folder, "/"); from == (origin.Origin{}) &&
+		strings.Contains(name, ".") {
 		from.Path = folder
 	}
 	return from
@@ -203,7 +204,8 @@ func (h *Contact) Problem() string {
 	if h.Conflict.IsZero() || h.Last.Sub(h.Conflict) > conflictHolds {
 		return ""
 	}
-	return "two clusters report as " + h.Cluster + " in turns, last at " + h.Conflict.UTC().Format(time.RFC3339) +
+	return "two clusters report as " + h.Cluster + " in turns, last at " +
+		h.Conflict.UTC().Format(time.RFC3339) +
 		", and each replaces what the other has reported: have one of them report by its own name; or, " +
 		"where it is one cluster, end one of two observers that see different objects"
 }
@@ -256,7 +258,8 @@ const (
 	numStates
 )
 
-var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing", "failed", "suspended"}
+var names = [numStates]string{"ok", "progressing", "behind", "drifted", "stale", "missing",
+	"failed", "suspended"}
 
 // order has all states, the worst last.
 var order = [numStates]State{OK, Progressing, Behind, Drifted, Suspended, Stale, Missing, Failed}

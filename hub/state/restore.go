@@ -35,9 +35,11 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	}
 	was := c.pairs[i].state
 	c.pairs[i] = pair{
-		digest: unique.Make(s.Digest), commit: unique.Make(s.Commit), message: unique.Make(s.Message), by: unique.Make(s.By),
-		applied: unique.Make(s.Applied), from: unique.Make(s.Origin), fromAt: s.At, ran: unique.Make(s.Ran),
-		at: s.At, since: s.Since, changed: s.Changed, reported: s.Reported, state: was,
+		digest: unique.Make(s.Digest), commit: unique.Make(s.Commit), message: unique.Make(s.Message),
+		by:      unique.Make(s.By),
+		applied: unique.Make(s.Applied), from: unique.Make(s.Origin), fromAt: s.At,
+		ran: unique.Make(s.Ran),
+		at:  s.At, since: s.Since, changed: s.Changed, reported: s.Reported, state: was,
 	}
 	c.set(i, s.State, instant(s.Changed))
 	e.restoreUnread(c, i, f.began)
@@ -84,7 +86,8 @@ func (f *Fleet) RestoreCluster(was Contact) {
 	}
 	switch was.Snapshot.Compare(h.snapshot) {
 	case 1:
-		h.snapshot, h.digest, h.partial, h.uid, h.before = was.Snapshot, was.Digest, was.Partial, was.UID, was.Before
+		h.snapshot, h.digest, h.partial, h.uid, h.before = was.Snapshot, was.Digest, was.Partial, was.UID,
+			was.Before
 	default: // of two that differ, one lacks content of the other: its items are needed
 		if h.partial = h.partial || was.Partial; h.digest != was.Digest {
 			h.digest = ""
@@ -150,7 +153,8 @@ type savedCluster struct {
 func (f *Fleet) Checkpoint(clusters []string) *Checkpoint {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	m := &Checkpoint{environments: maps.Clone(f.environments), names: f.names, clusters: map[string]clusterCheckpoint{}}
+	m := &Checkpoint{environments: maps.Clone(f.environments), names: f.names,
+		clusters: map[string]clusterCheckpoint{}}
 	for _, name := range clusters {
 		if _, there := m.clusters[name]; there {
 			continue

@@ -226,7 +226,8 @@ func (w *Wanted) Bound() error {
 		}
 		if at := slices.IndexFunc(names, func(name string) bool { return !storable(name) }); at >= 0 {
 			return fmt.Errorf("the record of environment %.100q has a name that is longer than %d bytes, "+
-				"or has a NUL or what is not UTF-8, in folder %.100q: %.100q", w.Environment, longest, f.Name, names[at])
+				"or has a NUL or what is not UTF-8, in folder %.100q: %.100q", w.Environment, longest, f.Name,
+				names[at])
 		}
 	}
 	for _, c := range w.Clusters {

@@ -20,7 +20,8 @@ type Token struct {
 // sessions, and the secrets that all hubs of a database share.
 type credentials struct{ *database }
 
-const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, made, made_by, expires, used, revoked"
+const tokenColumns = "id, hash, signing_key, role, cluster, environment, note, made, made_by, " +
+	"expires, used, revoked"
 
 // AddTokens adds tokens, whose ids must be new.
 func (s *credentials) AddTokens(ctx context.Context, tokens ...Token) error {
@@ -82,8 +83,9 @@ func (s *credentials) revoke(ctx context.Context, at time.Time, where string,
 		if _, err := s.exec(ctx, tx, `UPDATE token_ended SET number = number + 1`); err != nil {
 			return err
 		}
-		n, err = s.exec(ctx, tx, `UPDATE token SET revoked = ?, ended = (SELECT number FROM token_ended) `+
-			`WHERE revoked = 0 AND `+where, append([]any{at.UnixMilli()}, args...)...)
+		n, err = s.exec(ctx, tx,
+			`UPDATE token SET revoked = ?, ended = (SELECT number FROM token_ended) `+
+				`WHERE revoked = 0 AND `+where, append([]any{at.UnixMilli()}, args...)...)
 		return err
 	})
 	return n, s.problem(err)
@@ -106,7 +108,8 @@ func (s *credentials) UseTokens(ctx context.Context, ids []string, at time.Time)
 		return nil
 	}
 	among, args := s.among(values(ids))
-	_, err := s.exec(ctx, s.db, `UPDATE token SET used = ? WHERE id `+among, append([]any{at.UnixMilli()}, args...)...)
+	_, err := s.exec(ctx, s.db, `UPDATE token SET used = ? WHERE id `+among,
+		append([]any{at.UnixMilli()}, args...)...)
 	return s.problem(err)
 }
 
@@ -152,10 +155,12 @@ func (s *audit) Events(ctx context.Context, before int64, most int) ([]api.Event
 // Of all calls with one id, at all hubs of the database, first is true for exactly one.
 func (s *credentials) EndSession(ctx context.Context, id string,
 	now, until time.Time) (first bool, err error) {
-	n, err := s.exec(ctx, s.db, `INSERT INTO ended_session (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
+	n, err := s.exec(ctx, s.db,
+		`INSERT INTO ended_session (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
 		id, until.UnixMilli())
 	if err == nil { // remove the ended ones that are no longer valid anyway
-		_, err = s.exec(ctx, s.db, `DELETE FROM ended_session WHERE until < ?`, now.Add(-time.Hour).UnixMilli())
+		_, err = s.exec(ctx, s.db, `DELETE FROM ended_session WHERE until < ?`,
+			now.Add(-time.Hour).UnixMilli())
 	}
 	return err == nil && n > 0, s.problem(err)
 }
@@ -170,11 +175,13 @@ func (s *credentials) EndedSessions(ctx context.Context, now time.Time) ([]strin
 // Secret returns the secret with a name. If it does not exist, Secret stores and returns the given
 // one, so that all hubs of a database get the same.
 func (s *credentials) Secret(ctx context.Context, name, otherwise string) (string, error) {
-	_, err := s.exec(ctx, s.db, `INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
+	_, err := s.exec(ctx, s.db,
+		`INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
 		name, otherwise)
 	var value string
 	if err == nil {
-		err = s.db.QueryRowContext(ctx, s.query(`SELECT value FROM secret WHERE name = ?`), name).Scan(&value)
+		err = s.db.QueryRowContext(ctx, s.query(`SELECT value FROM secret WHERE name = ?`),
+			name).Scan(&value)
 	}
 	return value, s.problem(err)
 }

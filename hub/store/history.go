@@ -43,7 +43,8 @@ JOIN term v ON v.id = h.version JOIN term d ON d.id = h.wanted JOIN term n ON n.
 // lastAt returns an SQL expression for the id that a folder last had in a column of folder_history.
 // of is a condition on its row y.
 func lastAt(column, of string) string {
-	return "(SELECT y." + column + " FROM folder_history y WHERE " + of + " ORDER BY y.at DESC LIMIT 1)"
+	return "(SELECT y." + column + " FROM folder_history y WHERE " + of +
+		" ORDER BY y.at DESC LIMIT 1)"
 }
 
 // textAt returns an SQL expression for the text of lastAt, which is "" if there is no row.
@@ -88,7 +89,8 @@ func (s *history) idsOf(ctx context.Context,
 	}
 	ids = map[string]int64{}
 	var texts []string
-	for _, text := range []string{f.Workload, f.Cluster, f.Target, f.Ring, f.ClusterType, f.Class, f.Version, f.Base} {
+	for _, text := range []string{f.Workload, f.Cluster, f.Target, f.Ring, f.ClusterType, f.Class,
+		f.Version, f.Base} {
 		if text != "" {
 			texts = append(texts, text)
 		}
@@ -128,7 +130,8 @@ func residual(f state.Filter, ids map[string]int64) (all conditions) {
 // rangeOf returns the condition that transitions are in a range of numbers, and their order, the
 // newest first. If an index covers a filter, both use its columns. Otherwise a database might read
 // all transitions in their order until enough of them match.
-func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within condition, order string) {
+func rangeOf(f state.Filter, ids map[string]int64, from, before int64) (within condition,
+	order string) {
 	var columns, marks string
 	var first, last []any
 	key := func(column, text string) {
@@ -243,8 +246,10 @@ func transitions(into *[]api.Transition) func(*sql.Rows) error {
 	return func(r *sql.Rows) error {
 		var t api.Transition
 		var was, is int
-		if err := r.Scan(&t.Number, milliseconds{&t.At}, &t.Environment, &t.Cluster, &t.ClusterType, &t.Folder, &t.Ring,
-			&t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit, &t.Message); err != nil {
+		if err := r.Scan(&t.Number, milliseconds{&t.At}, &t.Environment, &t.Cluster, &t.ClusterType,
+			&t.Folder, &t.Ring,
+			&t.Base, &t.Workload, &t.Target, &was, &is, &t.Version, &t.Wanted, &t.Running, &t.Commit,
+			&t.Message); err != nil {
 			return err
 		}
 		t.State = name(is)

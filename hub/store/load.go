@@ -24,7 +24,8 @@ type Loader interface {
 // Load passes the changes after a number to a Loader, and returns the number of the last change. It
 // reads the database at one moment.
 func (s *Store) Load(ctx context.Context, after int64, into Loader) (int64, error) {
-	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: s.postgres})
+	tx, err := s.read.BeginTx(ctx,
+		&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: s.postgres})
 	if err != nil {
 		return 0, s.problem(err)
 	}
@@ -81,7 +82,8 @@ func (s *Store) load(ctx context.Context, on querier, after int64, into Loader) 
 	into.Environments(names)
 	err = s.rows(ctx, on, func(r *sql.Rows) error {
 		var c state.Contact
-		err := r.Scan(&c.Cluster, milliseconds{&c.Last}, milliseconds{&c.Snapshot}, &c.Digest, &c.Partial, &c.By,
+		err := r.Scan(&c.Cluster, milliseconds{&c.Last}, milliseconds{&c.Snapshot}, &c.Digest, &c.Partial,
+			&c.By,
 			&c.UID, &c.Before, milliseconds{&c.Conflict})
 		if err == nil {
 			into.Cluster(c)
@@ -112,7 +114,9 @@ const inPage = 20_000
 // texts. A join of ten texts for each row would take longer than the rest.
 func (s *Store) assignments(ctx context.Context, on querier, after int64, into Loader) error {
 	const columns = `SELECT environment, cluster, target, folder, ran, digest, revision, path, message, reporter, applied, repository, branch, state, changed, reported, observed, since, change FROM assignment WHERE `
-	query, from := columns+`(environment, cluster, target) > (?, ?, ?) ORDER BY environment, cluster, target LIMIT ?`, []any{-1, -1, -1}
+	query, from := columns+
+		`(environment, cluster, target) > (?, ?, ?) ORDER BY environment, cluster, target LIMIT ?`,
+		[]any{-1, -1, -1}
 	if after > 0 {
 		query, from = columns+`change > ? ORDER BY change LIMIT ?`, []any{after}
 	}
@@ -136,7 +140,8 @@ func (s *Store) assignments(ctx context.Context, on querier, after int64, into L
 		}
 		for i := range page {
 			st, t := &page[i].s, func(n int) string { return texts[page[i].ids[n]] }
-			st.Folder, st.Ran, st.Digest, st.Commit, st.Message, st.By, st.Applied = t(3), t(4), t(5), t(6), t(8), t(9), t(10)
+			st.Folder, st.Ran, st.Digest, st.Commit, st.Message, st.By, st.Applied = t(3), t(4), t(5), t(6),
+				t(8), t(9), t(10)
 			st.Origin = origin.Origin{Repository: t(11), Branch: t(12), Path: t(7)}
 			into.Assignment(t(0), t(1), t(2), *st)
 		}
@@ -208,7 +213,9 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	var all, of int
 	var first sql.NullInt64
 	err := t.tx.QueryRowContext(ctx,
-		t.store.query(`SELECT COUNT(*), MIN(received), (SELECT COUNT(*) FROM early) FROM early WHERE cluster = ?`), r.Cluster).Scan(&of, &first, &all)
+		t.store.query(
+			`SELECT COUNT(*), MIN(received), (SELECT COUNT(*) FROM early) FROM early WHERE cluster = ?`),
+		r.Cluster).Scan(&of, &first, &all)
 	if err != nil {
 		return false, t.store.problem(err)
 	}
@@ -216,7 +223,8 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 		return false, nil
 	}
 	if of >= maxEarly { // the first one has the time of the first report
-		_, err = t.store.exec(ctx, t.tx, `DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
+		_, err = t.store.exec(ctx, t.tx,
+			`DELETE FROM early WHERE change = (SELECT change FROM early WHERE cluster = ? ORDER BY change LIMIT 1 OFFSET 1)`, r.Cluster)
 	}
 	is := *r
 	is.At = r.At.UTC() // JSON may not accept its zone
@@ -234,8 +242,8 @@ func (t *Tx) Keep(ctx context.Context, r *state.Report, within time.Duration) (b
 	return true, nil
 }
 
-// Early calls take with the kept reports, in their order. It removes the reports for which take returns
-// true, and the reports that are too old.
+// Early calls take with the kept reports, in their order. It removes the reports for which take
+// returns true, and the reports that are too old.
 func (t *Tx) Early(ctx context.Context, now time.Time, take func(*state.Report) bool) error {
 	var gone []any
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
@@ -245,7 +253,8 @@ func (t *Tx) Early(ctx context.Context, now time.Time, take func(*state.Report) 
 			return err
 		}
 		report := &state.Report{}
-		if now.Sub(instant(received)) > forgetsEarly || json.Unmarshal(content, report) != nil || take(report) {
+		if now.Sub(instant(received)) > forgetsEarly || json.Unmarshal(content, report) != nil ||
+			take(report) {
 			gone = append(gone, change)
 		}
 		return nil

@@ -67,7 +67,8 @@ func (m *moment) parts(ctx context.Context, after Place) (all []part, err error)
 		return nil, err
 	}
 	if after.Environment != "" {
-		i := slices.IndexFunc(environments, func(p part) bool { return p.environment == after.Environment })
+		i := slices.IndexFunc(environments,
+			func(p part) bool { return p.environment == after.Environment })
 		if i < 0 {
 			return nil, ErrPlace
 		}
@@ -241,9 +242,13 @@ func (m *moment) count(ctx context.Context, p part) (tally state.Tally, err erro
 }
 
 // list lists at most so many rows of a part after a place, and skips some of them.
-func (m *moment) list(ctx context.Context, p part, after Place, skip, most int) (rows []api.Transition, err error) {
+func (m *moment) list(ctx context.Context, p part, after Place, skip,
+	most int) (rows []api.Transition, err error) {
 	from, args, where := m.last(p)
-	order := func(cluster, target string) string { return m.inOrder(cluster) + ", " + m.inOrder(target) }
+	order := func(cluster,
+		target string) string {
+		return m.inOrder(cluster) + ", " + m.inOrder(target)
+	}
 	inner := order("oc.text", "ot.text")
 	if after.Environment == p.environment && after.Workload == p.workload {
 		where = append(where, condition{"(" + inner + ") > (?, ?)", []any{after.Cluster, after.Target}})
@@ -295,7 +300,8 @@ func (s *history) CountAt(ctx context.Context, f state.Filter,
 func (s *history) At(ctx context.Context, f state.Filter, at time.Time, after Place, skip,
 	most int) (found []api.Transition, next *Place, err error) {
 	m, err := s.moment(ctx, f, at)
-	if err != nil || m == nil || !storable(after.Environment+after.Workload+after.Cluster+after.Target) {
+	if err != nil || m == nil ||
+		!storable(after.Environment+after.Workload+after.Cluster+after.Target) {
 		return nil, nil, err
 	}
 	parts, err := m.parts(ctx, after)

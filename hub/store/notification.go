@@ -27,7 +27,8 @@ func (s *notifications) Notifications(ctx context.Context,
 		err := r.Scan(&n.Key, milliseconds{&n.At}, &n.Reference)
 		out[n.Key] = n
 		return err
-	}, `SELECT key, at, reference FROM notification WHERE SUBSTR(key, 1, CAST(? AS INT)) = ?`, len([]rune(prefix)), prefix)
+	}, `SELECT key, at, reference FROM notification WHERE SUBSTR(key, 1, CAST(? AS INT)) = ?`,
+		len([]rune(prefix)), prefix)
 	return out, s.problem(err)
 }
 
@@ -46,7 +47,8 @@ func (s *notifications) AddNotification(ctx context.Context, first Notification,
 		for _, n := range more {
 			rows = append(rows, n.Key, n.At.UnixMilli(), n.Reference)
 		}
-		return s.insert(ctx, tx, "notification", "key, at, reference", "ON CONFLICT (key) DO NOTHING", rows)
+		return s.insert(ctx, tx, "notification", "key, at, reference", "ON CONFLICT (key) DO NOTHING",
+			rows)
 	})
 	return added && err == nil, s.problem(err)
 }
@@ -55,7 +57,8 @@ func (s *notifications) AddNotification(ctx context.Context, first Notification,
 // first.
 func (s *notifications) ReplaceNotification(ctx context.Context,
 	was, is Notification) (bool, error) {
-	return s.notification(ctx, `UPDATE notification SET at = ?, reference = ? WHERE key = ? AND at = ? AND reference = ?`,
+	return s.notification(ctx,
+		`UPDATE notification SET at = ?, reference = ? WHERE key = ? AND at = ? AND reference = ?`,
 		is.At.UnixMilli(), is.Reference, was.Key, was.At.UnixMilli(), was.Reference)
 }
 

@@ -27,8 +27,10 @@ func ReleasesOf(w *state.Wanted) []api.Release {
 			if there && was.Base == r.Base && was.Own == r.Own {
 				continue
 			}
-			out = append(out, api.Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base,
-				Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r), At: c.Time})
+			out = append(out,
+				api.Release{Environment: w.Environment, Ring: r.Name, Commit: c.ID, Base: r.Base,
+					Own: r.Own, Author: c.Author, Subject: c.Subject, Committed: committed(c.Time, &was, &r),
+					At: c.Time})
 		}
 	}
 	inOrder(out)
@@ -106,12 +108,14 @@ func (t *Tx) Releases(ctx context.Context, releases []api.Release) error {
 
 // Complete records that a release was ok everywhere, and Fail that it failed. Only the first time
 // counts. They return the number of new records: 1, or 0 if it was known.
-func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
+func (t *Tx) Complete(ctx context.Context, environment, ring, commit string, at time.Time) (int,
+	error) {
 	return t.note(ctx, "completed", "revision = ?", environment, ring, at, commit)
 }
 
 // Fail is Complete for a failure.
-func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int, error) {
+func (t *Tx) Fail(ctx context.Context, environment, ring, commit string, at time.Time) (int,
+	error) {
 	return t.note(ctx, "failed", "revision = ?", environment, ring, at, commit)
 }
 
@@ -125,8 +129,9 @@ func (t *Tx) Restore(ctx context.Context, environment, ring string, at time.Time
 func (t *Tx) note(
 	ctx context.Context, column, condition, environment, ring string, at time.Time, of any,
 ) (int, error) {
-	n, err := t.store.exec(ctx, t.tx, `UPDATE release SET `+column+` = ? WHERE environment = ? AND ring = ? AND `+
-		condition+` AND `+column+` IS NULL`, at.UnixMilli(), environment, ring, of)
+	n, err := t.store.exec(ctx, t.tx,
+		`UPDATE release SET `+column+` = ? WHERE environment = ? AND ring = ? AND `+
+			condition+` AND `+column+` IS NULL`, at.UnixMilli(), environment, ring, of)
 	return int(n), t.store.problem(err)
 }
 
@@ -155,7 +160,8 @@ func (s *releases) Releases(ctx context.Context, of state.Environments,
 	return s.ReleasesAfter(ctx, of, time.Time{}, ReleasePosition{}, most)
 }
 
-// ReleasesSince returns all releases of some environments whose At is a time or later, the newest first.
+// ReleasesSince returns all releases of some environments whose At is a time or later, the newest
+// first.
 func (s *releases) ReleasesSince(ctx context.Context, of state.Environments,
 	since time.Time) ([]api.Release, error) {
 	return s.ReleasesAfter(ctx, of, since, ReleasePosition{}, 1<<30)

@@ -202,7 +202,8 @@ func columnOf[T any](width, c int, values []any) []T {
 // insert inserts rows of some columns, many at once. tail is the SQL after the values.
 func (s *database) insert(ctx context.Context, on querier, table, columns, tail string,
 	values []any) error {
-	return s.each(ctx, on, "INSERT INTO "+table+" ("+columns+") ", " "+tail, strings.Count(columns, ",")+1, values)
+	return s.each(ctx, on, "INSERT INTO "+table+" ("+columns+") ", " "+tail,
+		strings.Count(columns, ",")+1, values)
 }
 
 // add inserts rows that do not exist yet. For many rows PostgreSQL uses COPY, which takes half the
@@ -213,7 +214,8 @@ func (t *Tx) add(ctx context.Context, table, columns string, values []any) error
 	if !t.store.postgres || count < atOnce {
 		return t.store.insert(ctx, t.tx, table, columns, "", values)
 	}
-	rows := pgx.CopyFromSlice(count, func(i int) ([]any, error) { return values[i*len(names) : (i+1)*len(names)], nil })
+	rows := pgx.CopyFromSlice(count,
+		func(i int) ([]any, error) { return values[i*len(names) : (i+1)*len(names)], nil })
 	return t.conn.Raw(func(conn any) error {
 		_, err := conn.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{table}, names, rows)
 		return err
@@ -305,7 +307,8 @@ func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
 		return err
 	}
 	var last int64
-	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM term`).Scan(&last); err != nil {
+	if err := t.tx.QueryRowContext(ctx,
+		`SELECT COALESCE(MAX(id), 0) FROM term`).Scan(&last); err != nil {
 		return err
 	}
 	var absent []any

@@ -185,7 +185,8 @@ func (s *database) there() error {
 		return nil
 	}
 	if is, err := os.Stat(s.file); err != nil || !os.SameFile(is, s.opened) {
-		return s.problem(fmt.Errorf("%s was removed or replaced while it was open: start the hub again", s.file))
+		return s.problem(
+			fmt.Errorf("%s was removed or replaced while it was open: start the hub again", s.file))
 	}
 	return nil
 }
@@ -235,11 +236,13 @@ func (s *database) migrate(ctx context.Context) error {
 		}
 	}
 	var newest int
-	if err := s.db.QueryRowContext(ctx, `SELECT COALESCE(MAX(number), 0) FROM migration`).Scan(&newest); err != nil {
+	if err := s.db.QueryRowContext(ctx,
+		`SELECT COALESCE(MAX(number), 0) FROM migration`).Scan(&newest); err != nil {
 		return err
 	}
 	if last := all[len(all)-1].number; newest > last {
-		return fmt.Errorf("it was written by a newer kalypso-hub, with migration %d of %d: use that one", newest, last)
+		return fmt.Errorf("it was written by a newer kalypso-hub, with migration %d of %d: use that one",
+			newest, last)
 	}
 	return nil
 }
@@ -275,7 +278,8 @@ func (s *database) begin(ctx context.Context) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
 		if s.postgres {
 			const kalypso = 0x6b616c7970736f
-			if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(kalypso)); err != nil {
+			if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`,
+				int64(kalypso)); err != nil {
 				return err
 			}
 		}

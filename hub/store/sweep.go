@@ -77,7 +77,8 @@ func (t *Tx) sweepTallies(ctx context.Context, before int64) (more bool, err err
 	if more {
 		return true, nil
 	}
-	if _, err := t.store.exec(ctx, t.tx, `DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`, before, before); err != nil {
+	if _, err := t.store.exec(ctx, t.tx,
+		`DELETE FROM folder_history WHERE at < ? AND at < (SELECT MAX(y.at) FROM folder_history y WHERE y.environment = folder_history.environment AND y.folder = folder_history.folder AND y.at < ?)`, before, before); err != nil {
 		return false, err
 	}
 	// It reads the removed rows part by part, and no row that stays.

@@ -61,7 +61,8 @@ func (t *Tx) tally(ctx context.Context, at int64, counts map[state.Part]state.Ta
 
 // differing returns the counts that differ from the last ones. The counts of parts that have ended
 // are zero.
-func differing(open map[state.Part]openPart, counts map[state.Part]state.Tally) map[state.Part]state.Tally {
+func differing(open map[state.Part]openPart,
+	counts map[state.Part]state.Tally) map[state.Part]state.Tally {
 	differ := map[state.Part]state.Tally{}
 	for p, tally := range counts {
 		if was, there := open[p]; tally != (state.Tally{}) && (!there || was.tally != tally) {
@@ -109,14 +110,17 @@ func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]ope
 			lines = append(lines, n)
 		}
 	}
-	const columns = "id, environment, ring, cluster_type, workload, version, base, opened, newest, closed"
+	const columns = "id, environment, ring, cluster_type, workload, version, base, opened, newest, " +
+		"closed"
 	err = t.store.insert(ctx, t.tx, "part", columns, "", parts)
 	for i := 0; i < len(changed) && err == nil; i += 3 {
-		_, err = t.store.exec(ctx, t.tx, `UPDATE part SET newest = ?, closed = ? WHERE id = ?`, changed[i+1], changed[i+2],
+		_, err = t.store.exec(ctx, t.tx, `UPDATE part SET newest = ?, closed = ? WHERE id = ?`,
+			changed[i+1], changed[i+2],
 			changed[i])
 	}
 	if err == nil {
-		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns), lines)
+		err = t.store.insert(ctx, t.tx, "tally", tallyColumns, onConflict("part, at", tallyColumns),
+			lines)
 	}
 	if err == nil {
 		_, err = t.store.exec(ctx, t.tx, `UPDATE change SET tallied = ?`, t.next())
@@ -125,10 +129,12 @@ func (t *Tx) writeTallies(ctx context.Context, at int64, open map[state.Part]ope
 }
 
 // ofParts sets the ids of parts, and returns the keys of the parts that are new to the database.
-func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state.Part][6]int64, error) {
+func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state.Part][6]int64,
+	error) {
 	texts := map[string]int64{}
 	for p := range parts {
-		for _, text := range []string{p.Environment, p.Ring, p.ClusterType, p.Workload, p.Version, p.Base} {
+		for _, text := range []string{p.Environment, p.Ring, p.ClusterType, p.Workload, p.Version,
+			p.Base} {
 			texts[text] = 0
 		}
 	}
@@ -162,7 +168,8 @@ func (t *Tx) ofParts(ctx context.Context, parts map[state.Part]int64) (map[state
 		rest = rest[n:]
 	}
 	var last int64
-	if err := t.tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(id), 0) FROM part`).Scan(&last); err != nil {
+	if err := t.tx.QueryRowContext(ctx,
+		`SELECT COALESCE(MAX(id), 0) FROM part`).Scan(&last); err != nil {
 		return nil, err
 	}
 	for p := range keys {

@@ -52,7 +52,8 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (number int64, err
 		lock += ` FOR UPDATE` // a transaction of SQLite locks all of it
 	}
 	var cleared int64
-	if err := tx.QueryRowContext(ctx, lock).Scan(&t.last, &t.tallied, &cleared, &t.cleaned, &t.swept); err != nil {
+	if err := tx.QueryRowContext(ctx, lock).Scan(&t.last, &t.tallied, &cleared, &t.cleaned,
+		&t.swept); err != nil {
 		return 0, s.problem(err)
 	}
 	s.terms.valid(cleared)
@@ -102,7 +103,8 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-const clusterColumns = "name, seen, snapshot, digest, partial, reporter, uid, uid_before, conflict, change"
+const clusterColumns = "name, seen, snapshot, digest, partial, reporter, uid, uid_before, " +
+	"conflict, change"
 
 // Clusters writes the last contact of clusters, each at most once. The caller must first load the
 // contacts that other hubs have written.
@@ -120,7 +122,8 @@ func (t *Tx) Clusters(ctx context.Context, clusters []state.Contact) error {
 		values = append(values, c.Cluster, millis(c.Last), millis(c.Snapshot), c.Digest,
 			partial, c.By, c.UID, c.Before, millis(c.Conflict), number)
 	}
-	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns), values)
+	err := t.store.insert(ctx, t.tx, "cluster", clusterColumns, onConflict("name", clusterColumns),
+		values)
 	return t.store.problem(err)
 }
 
@@ -176,7 +179,8 @@ func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error 
 	if err := t.folders(ctx, now, w, texts); err != nil {
 		return err
 	}
-	if _, err := t.store.exec(ctx, t.tx, `DELETE FROM wanted_target WHERE environment = ?`, texts[w.Environment]); err != nil {
+	if _, err := t.store.exec(ctx, t.tx, `DELETE FROM wanted_target WHERE environment = ?`,
+		texts[w.Environment]); err != nil {
 		return err
 	}
 	return t.store.insert(ctx, t.tx, "wanted_target", "environment, folder, target, cluster_type, "+
@@ -184,14 +188,16 @@ func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error 
 }
 
 // folders writes the folders whose ring or base differs from wanted_target.
-func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts map[string]int64) error {
+func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted,
+	texts map[string]int64) error {
 	was := map[[3]int64]bool{}
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
 		var x [3]int64
 		err := r.Scan(&x[0], &x[1], &x[2])
 		was[x] = true
 		return err
-	}, `SELECT DISTINCT folder, ring, base FROM wanted_target WHERE environment = ?`, texts[w.Environment])
+	}, `SELECT DISTINCT folder, ring, base FROM wanted_target WHERE environment = ?`,
+		texts[w.Environment])
 	if err != nil {
 		return err
 	}
@@ -203,7 +209,8 @@ func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted, texts 
 		}
 	}
 	const columns = "environment, folder, at, ring, base"
-	return t.store.insert(ctx, t.tx, "folder_history", columns, onConflict("environment, folder, at", columns), rows)
+	return t.store.insert(ctx, t.tx, "folder_history", columns,
+		onConflict("environment, folder, at", columns), rows)
 }
 
 // Order sets the list and the order of the environments. It removes the wanted state of all others.
@@ -230,7 +237,8 @@ func (t *Tx) Order(ctx context.Context, names []string) error {
 		}
 	}
 	for i, name := range names {
-		if _, err := t.store.exec(ctx, t.tx, `UPDATE wanted SET position = ? WHERE environment = ?`, i, name); err != nil {
+		if _, err := t.store.exec(ctx, t.tx, `UPDATE wanted SET position = ? WHERE environment = ?`, i,
+			name); err != nil {
 			return t.store.problem(err)
 		}
 	}
@@ -267,7 +275,10 @@ type assignmentChange struct {
 }
 
 // place identifies an assignment on a cluster.
-func (c *assignmentChange) place() [3]string { return [3]string{c.Environment, c.Cluster, c.Target} }
+func (c *assignmentChange) place() [3]string {
+	return [3]string{c.Environment, c.Cluster,
+		c.Target}
+}
 
 // changesAtOnce limits the changes in memory during a write.
 const changesAtOnce = 10_000
@@ -332,7 +343,8 @@ func (t *Tx) changes(ctx context.Context, now time.Time, batch []assignmentChang
 			replaced = c.row(replaced, number, texts)
 		}
 	}
-	err := t.store.each(ctx, t.tx, "DELETE FROM assignment WHERE (environment, cluster, target) IN (", ")", 3, removed)
+	err := t.store.each(ctx, t.tx, "DELETE FROM assignment WHERE (environment, cluster, target) IN (",
+		")", 3, removed)
 	if err == nil {
 		err = t.add(ctx, "assignment", assignmentColumns, added)
 	}
@@ -355,7 +367,8 @@ func (t *Tx) isNew(ctx context.Context, c *assignmentChange, environment int64) 
 	empty, known := t.empty[environment]
 	if !known {
 		if err := t.tx.QueryRowContext(ctx,
-			t.store.query(`SELECT NOT EXISTS (SELECT 1 FROM assignment WHERE environment = ?)`), environment).Scan(&empty); err != nil {
+			t.store.query(`SELECT NOT EXISTS (SELECT 1 FROM assignment WHERE environment = ?)`),
+			environment).Scan(&empty); err != nil {
 			return false, err
 		}
 		t.empty[environment] = empty
@@ -374,7 +387,8 @@ func (c *assignmentChange) row(to []any, number int64, texts map[string]int64) [
 }
 
 // transition adds the values of transitionColumns.
-func (c *assignmentChange) transition(to []any, number int64, now time.Time, texts map[string]int64) []any {
+func (c *assignmentChange) transition(to []any, number int64, now time.Time,
+	texts map[string]int64) []any {
 	was, is, at := int(c.Was), int(c.State), c.Changed
 	if c.New {
 		was = gone // it was not wanted

@@ -11,7 +11,8 @@ import (
 // Dial connects to a server, HOST:PORT, as a dialer does. The error is a *LocalError if the
 // server is not within the reach. Dial checks the address of the connection itself: a name
 // may lead to another one each time that it is resolved.
-func (r Reach) Dial(ctx context.Context, dialer *net.Dialer, network, server string) (net.Conn, error) {
+func (r Reach) Dial(ctx context.Context, dialer *net.Dialer, network, server string) (net.Conn,
+	error) {
 	if err := r.CheckName(server); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,8 @@ func (e *LocalError) Error() string {
 	if e.IP.IsValid() {
 		at = fmt.Sprintf(" at %s,", e.IP)
 	}
-	return "it is" + at + " on this machine or its own link, where nothing that a registration brings may lead"
+	return "it is" + at +
+		" on this machine or its own link, where nothing that a registration brings may lead"
 }
 
 // IsLocal reports whether the name of a host, in whatever form resolvers take, is this
@@ -82,7 +83,8 @@ var metadata = map[netip.Addr]bool{
 // isLocal reports whether an address is this machine's, or means its own link.
 func isLocal(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || metadata[ip]
+	return ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() ||
+		metadata[ip]
 }
 
 // isNumber reports whether a label of a host's name is a number, as the WHATWG's URL standard

@@ -57,7 +57,8 @@ func replacementWith(state any) (r replacement, err error) {
 	if r.program, err = os.Executable(); err != nil {
 		return r, err
 	}
-	r.variables = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, stateEnv+"=") })
+	r.variables = slices.DeleteFunc(os.Environ(),
+		func(v string) bool { return strings.HasPrefix(v, stateEnv+"=") })
 	r.args, r.state = os.Args, string(text)
 	r.variables = append(r.variables, stateEnv+"="+r.state)
 	return r, nil

@@ -41,7 +41,8 @@ func Below(ctx context.Context, state any) ([]byte, error) {
 
 // runBelow runs a program in a child process. It runs the program again as long as it requests
 // that, and returns its exit code.
-func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (code int, err error) {
+func runBelow(ctx context.Context, r replacement, in *os.File, out io.Writer) (code int,
+	err error) {
 	dir, remove, err := scratch.Dir("again")
 	if err != nil {
 		return 0, err

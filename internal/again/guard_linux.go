@@ -142,7 +142,8 @@ func watch() {
 		pages := residentPages()
 		syscall.RawSyscall6(syscall.SYS_GETRUSAGE, syscall.RUSAGE_SELF,
 			uintptr(unsafe.Pointer(&guard.usage)), 0, 0, 0, 0)
-		cpu := (guard.usage.Utime.Sec+guard.usage.Stime.Sec)*1e9 + (guard.usage.Utime.Usec+guard.usage.Stime.Usec)*1e3
+		cpu := (guard.usage.Utime.Sec+guard.usage.Stime.Sec)*1e9 +
+			(guard.usage.Utime.Usec+guard.usage.Stime.Usec)*1e3
 		for i := 0; i < now.n && i < len(now.of); i++ {
 			o := &now.of[i]
 			if o.pages > 0 && pages > o.pages || o.cpu > 0 && cpu > o.cpu {

@@ -21,7 +21,8 @@ func makeReplaceable() error {
 		return err
 	}
 	signal.Ignore(os.Interrupt) // the console interrupts the process below as well
-	code, err := runBelow(context.Background(), replacement{program, os.Args, nil, "{}"}, os.Stdin, os.Stdout)
+	code, err := runBelow(context.Background(), replacement{program, os.Args, nil, "{}"}, os.Stdin,
+		os.Stdout)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,8 @@ func Open(kubeconfig string, contexts []string) ([]*Server, error) {
 	var out []*Server
 	for _, name := range contexts {
 		if _, there := config.Contexts[name]; !there {
-			return nil, fmt.Errorf("the kubeconfig %s has no context %q: it has %s", kubeconfig, name, listOf(config.Contexts))
+			return nil, fmt.Errorf("the kubeconfig %s has no context %q: it has %s", kubeconfig, name,
+				listOf(config.Contexts))
 		}
 		c, err := clientcmd.NewNonInteractiveClientConfig(*config, name, nil, nil).ClientConfig()
 		if err != nil {
@@ -83,7 +84,8 @@ func OpenInCluster() (*Server, error) {
 
 func serverOf(name string, c *rest.Config) (*Server, error) {
 	c.UserAgent = "kalypso"
-	c.QPS = -1                           // pages are read one after the other; the server limits the rate
+	// pages are read one after the other; the server limits the rate
+	c.QPS = -1
 	c.WarningHandler = rest.NoWarnings{} // this package must not print
 	c.Wrap(bounded)
 	if c.ExecProvider != nil {
@@ -192,7 +194,8 @@ func List[T any](ctx context.Context, s *Server, q Query,
 
 // page reads a page of a list. It returns when the context ends, even if a credential
 // plugin does not.
-func (s *Server) page(ctx context.Context, q Query, next string) (*unstructured.UnstructuredList, error) {
+func (s *Server) page(ctx context.Context, q Query, next string) (*unstructured.UnstructuredList,
+	error) {
 	type answer struct {
 		list *unstructured.UnstructuredList
 		err  error
@@ -244,7 +247,8 @@ func (s *Server) Problem(err error, what string, q Query) error {
 			"log in again: the context's user is not known to the server"}
 	case apierrors.IsForbidden(err):
 		return &AuthError{s.Host, listing + ": " + terminal.Line(err.Error()),
-			fmt.Sprintf("let the context's user list %s, in the namespace where they are at least", q.Resource.GroupResource())}
+			fmt.Sprintf("let the context's user list %s, in the namespace where they are at least",
+				q.Resource.GroupResource())}
 	}
 	wrapped := fmt.Errorf("%s: %w", listing, err)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !busy(err) {
@@ -258,7 +262,8 @@ func (s *Server) Problem(err error, what string, q Query) error {
 
 // busy reports whether an API server cannot answer now.
 func busy(err error) bool {
-	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 

@@ -135,20 +135,24 @@ func (b *builder) node(e Entry) (*node, error) {
 		// Make the node of a further name of a file: tar has it after the file.
 		target, problem := entryPath(e.hard)
 		if problem != "" {
-			return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which %s", e.hard, problem)}
+			return nil, &EntryError{Entry: e.Path,
+				Problem: fmt.Sprintf("is a hard link to %q, which %s", e.hard, problem)}
 		}
 		n := b.root
 		for element := range strings.SplitSeq(target, "/") {
 			if n = n.children[element]; n == nil {
-				return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to %q, which is not before it", e.hard)}
+				return nil, &EntryError{Entry: e.Path,
+					Problem: fmt.Sprintf("is a hard link to %q, which is not before it", e.hard)}
 			}
 		}
 		if n.children != nil {
-			return nil, &EntryError{Entry: e.Path, Problem: fmt.Sprintf("is a hard link to the folder %q", e.hard)}
+			return nil, &EntryError{Entry: e.Path,
+				Problem: fmt.Sprintf("is a hard link to the folder %q", e.hard)}
 		}
 		return &node{file: n.file, link: n.link, refused: n.refused}, nil
 	case int64(len(e.Data)) > b.limits.File:
-		return nil, &LimitError{Entry: e.Path, Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)}
+		return nil, &LimitError{Entry: e.Path,
+			Most: fmt.Sprintf("files of at most %d bytes", b.limits.File)}
 	}
 	if b.total += int64(len(e.Data)); b.total > b.limits.Total {
 		return nil, b.largeTotal()
@@ -180,7 +184,8 @@ func (b *builder) child(dir *node, element, name string) (*node, error) {
 		return child, b.put(dir, element, child)
 	}
 	if child.children == nil {
-		return nil, &EntryError{Entry: name, Problem: fmt.Sprintf("is in or at %q, which is no folder", element)}
+		return nil, &EntryError{Entry: name,
+			Problem: fmt.Sprintf("is in or at %q, which is no folder", element)}
 	}
 	return child, nil
 }

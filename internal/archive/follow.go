@@ -10,7 +10,8 @@ import (
 
 // tree follows the links among the added entries and returns the files.
 func (b *builder) tree() (*Tree, error) {
-	w := &walk{builder: b, out: &Tree{Files: map[string]File{}, Refused: map[string]string{}}, around: map[*node]bool{}}
+	w := &walk{builder: b, out: &Tree{Files: map[string]File{}, Refused: map[string]string{}},
+		around: map[*node]bool{}}
 	b.entries, b.total = 0, 0 // counted again, with the files that links repeat
 	if err := w.folder(b.root, ""); err != nil {
 		return nil, err

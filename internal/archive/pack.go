@@ -27,12 +27,14 @@ func Pack(t *Tree) []byte {
 	slices.Sort(names)
 	for _, name := range names {
 		f := t.Files[name]
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.Data)), Mode: 0o644, ModTime: time.Unix(0, 0)}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(f.Data)), Mode: 0o644,
+			ModTime: time.Unix(0, 0)}
 		if f.Executable {
 			h.Mode = 0o755
 		}
 		if reason, ok := t.Refused[name]; ok {
-			h.Typeflag, h.Linkname, h.PAXRecords = tar.TypeSymlink, "/", map[string]string{refusedRecord: reason}
+			h.Typeflag, h.Linkname, h.PAXRecords = tar.TypeSymlink, "/",
+				map[string]string{refusedRecord: reason}
 		}
 		must(name, archive.WriteHeader(h))
 		_, err := archive.Write(f.Data)

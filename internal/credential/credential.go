@@ -71,7 +71,8 @@ func HasQuery(address string) bool {
 // whole words of such a name.
 var (
 	secretParts = []string{"token", "passw", "secret", "credential", "signature", "apikey"}
-	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd", "sas", "sig"}
+	secretWords = []string{"auth", "authorization", "bearer", "jwt", "key", "pass", "pat", "pwd",
+		"sas", "sig"}
 )
 
 // isSecret reports whether a parameter of that name has a credential.
@@ -81,7 +82,8 @@ func isSecret(name string) bool {
 	}
 	name = strings.ToLower(name)
 	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
-	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(name, part) }) ||
+	return slices.ContainsFunc(secretParts,
+		func(part string) bool { return strings.Contains(name, part) }) ||
 		slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
 }
 

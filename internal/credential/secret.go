@@ -29,7 +29,8 @@ var (
 func Named(name string) bool {
 	of := Words(name)
 	for i, word := range of {
-		if slices.Contains(namedWords, word) || word == "key" && i > 0 && slices.Contains(keyWords, of[i-1]) {
+		if slices.Contains(namedWords, word) || word == "key" && i > 0 &&
+			slices.Contains(keyWords, of[i-1]) {
 			return true
 		}
 	}

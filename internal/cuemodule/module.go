@@ -102,7 +102,8 @@ func IsOurs(filename, root string) bool {
 	}
 	filename = filepath.ToSlash(filepath.Clean(filename))
 	vendored := path.Join(filepath.ToSlash(filepath.Clean(root)), vendorDir) + "/"
-	return strings.HasPrefix(filename, vendored) || strings.Contains(filename, "/mod/extract/"+basePath+"@")
+	return strings.HasPrefix(filename, vendored) ||
+		strings.Contains(filename, "/mod/extract/"+basePath+"@")
 }
 
 // LanguageError reports that a module needs a newer CUE than the embedded one.
@@ -124,7 +125,8 @@ func (e *LanguageError) Error() string {
 	if e.Module != "" {
 		who = e.Module
 	}
-	return fmt.Sprintf("%s needs CUE language %s, and this kalypso understands %s", who, e.Wants, e.Has)
+	return fmt.Sprintf("%s needs CUE language %s, and this kalypso understands %s", who, e.Wants,
+		e.Has)
 }
 
 // tooNew matches the error of CUE's modfile package, and of its loader, for a module file that

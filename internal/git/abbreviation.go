@@ -25,7 +25,8 @@ func (r *Repository) abbreviation(digits string) (Hash, error) {
 		}
 	}
 	if n > 1 {
-		return Hash{}, fmt.Errorf("%d commits and tags have ids that begin with %s; write more digits", n, digits)
+		return Hash{},
+			fmt.Errorf("%d commits and tags have ids that begin with %s; write more digits", n, digits)
 	}
 	return last, nil
 }

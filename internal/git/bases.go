@@ -38,7 +38,8 @@ func (b *bases) add(at place, o Object) {
 		return
 	}
 	if b.cache == nil {
-		// The only error is a size that is not positive. This size is never exceeded: each base has its cost.
+		// The only error is a size that is not positive. This size is never exceeded: each base has its
+		// cost.
 		b.cache, _ = simplelru.NewLRU(maxBases/baseCost, func(_ place, o Object) {
 			b.size -= len(o.Data) + baseCost
 		})

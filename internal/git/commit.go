@@ -19,12 +19,14 @@ type Signature struct {
 // String returns the signature as commits and reflogs have it. Characters that would break
 // the line are removed from names, as git does.
 func (s Signature) String() string {
-	return fmt.Sprintf("%s <%s> %d %s", clean(s.Name), clean(s.Email), s.When.Unix(), s.When.Format("-0700"))
+	return fmt.Sprintf("%s <%s> %d %s", clean(s.Name), clean(s.Email), s.When.Unix(),
+		s.When.Format("-0700"))
 }
 
 // clean is git's strbuf_addstr_without_crud.
 func clean(s string) string {
-	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`.,:;<>"\'`, r) })
+	s = strings.TrimFunc(s,
+		func(r rune) bool { return r <= ' ' || strings.ContainsRune(`.,:;<>"\'`, r) })
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '<' || r == '>' || r == 0 {
 			return -1
@@ -64,7 +66,8 @@ func (c Commit) encode(signature string) []byte {
 	}
 	fmt.Fprintf(&b, "author %s\ncommitter %s\n", c.Author, c.Committer)
 	if signature != "" {
-		fmt.Fprintf(&b, "gpgsig %s\n", strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n "))
+		fmt.Fprintf(&b, "gpgsig %s\n",
+			strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n "))
 	}
 	message := strings.TrimRight(strings.ReplaceAll(c.Message, "\x00", ""), "\n")
 	fmt.Fprintf(&b, "\n%s\n", message)
@@ -80,7 +83,8 @@ func (c Commit) encode(signature string) []byte {
 //   - GIT_AUTHOR_DATE and GIT_COMMITTER_DATE, as seconds and offset, RFC 3339 or RFC 2822
 //   - SOURCE_DATE_EPOCH
 //   - the time of fallback
-func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature, err error) {
+func (r *Repository) Signatures(given, fallback Signature) (author, committer Signature,
+	err error) {
 	configs := append(userConfigs(), nil)
 	copy(configs[1:], configs)
 	configs[0] = r.config
@@ -119,7 +123,8 @@ func (r *Repository) Signatures(given, fallback Signature) (author, committer Si
 			return s, nil
 		}
 		if s.When, err = parseDate(v); err != nil {
-			return s, fmt.Errorf("%s is %q, which is not a date: write 2006-01-02T15:04:05Z or @seconds +0000", name, v)
+			return s, fmt.Errorf(
+				"%s is %q, which is not a date: write 2006-01-02T15:04:05Z or @seconds +0000", name, v)
 		}
 		return s, nil
 	}
@@ -155,7 +160,8 @@ func parseDate(s string) (time.Time, error) {
 		return time.Unix(n, 0).UTC(), nil
 	}
 	for _, layout := range []string{
-		time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05",
+		time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700",
+		"2006-01-02 15:04:05",
 		time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700",
 	} {
 		if t, err := time.Parse(layout, s); err == nil {

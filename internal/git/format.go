@@ -47,7 +47,8 @@ func checkFormat(c *config.Config) error {
 				return ErrSHA256
 			}
 			allowed, known := extensions[strings.ToLower(o.Key)]
-			if !known && version == "1" || allowed != nil && !slices.Contains(allowed, strings.ToLower(o.Value)) {
+			if !known && version == "1" || allowed != nil &&
+				!slices.Contains(allowed, strings.ToLower(o.Value)) {
 				return &FormatError{fmt.Sprintf("extensions.%s is %s, and kalypso needs a repository with "+
 					"SHA-1 ids and refs in files", o.Key, o.Value)}
 			}

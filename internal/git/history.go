@@ -96,7 +96,8 @@ func (r *Repository) peel(id Hash, what string) (revision, error) {
 				return revision{}, fmt.Errorf("tag %s names no object", what)
 			}
 		default:
-			return revision{}, fmt.Errorf("%s is a %s and not a commit; name a branch, a tag or a commit", what, o.Kind)
+			return revision{},
+				fmt.Errorf("%s is a %s and not a commit; name a branch, a tag or a commit", what, o.Kind)
 		}
 	}
 }

@@ -50,7 +50,8 @@ const maxHeld = 2 << 30
 // does not trust the pack, which must have the bases of all its deltas, and a correct checksum.
 // Nothing can be read from it before Finish. ReceivePack returns an ErrTooLarge if the pack or an
 // object is too large. The context ends it.
-func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) (*IncomingPack, error) {
+func (r *Repository) ReceivePack(ctx context.Context, in io.Reader, most int64) (*IncomingPack,
+	error) {
 	p := &IncomingPack{writer: r.NewPack(), at: map[int64]*incoming{}, waiting: map[Hash][]*incoming{}}
 	err := p.receive(ctx, in, most)
 	if err == nil {
@@ -140,7 +141,8 @@ func (p *IncomingPack) parse(ctx context.Context) error {
 	if _, err := io.ReadFull(p.in, head); err != nil {
 		return err
 	}
-	if version := string(head[:8]); version != "PACK\x00\x00\x00\x02" && version != "PACK\x00\x00\x00\x03" {
+	if version := string(head[:8]); version != "PACK\x00\x00\x00\x02" &&
+		version != "PACK\x00\x00\x00\x03" {
 		return fmt.Errorf("%q is not the beginning of a pack", head[:8])
 	}
 	for range binary.BigEndian.Uint32(head[8:]) {
@@ -156,7 +158,8 @@ func (p *IncomingPack) parse(ctx context.Context) error {
 		return err
 	}
 	// Compute the ids of deltas.
-	whole := slices.DeleteFunc(slices.Clone(p.objects), func(o *incoming) bool { return o.kind > TagKind })
+	whole := slices.DeleteFunc(slices.Clone(p.objects),
+		func(o *incoming) bool { return o.kind > TagKind })
 	p.resolved = len(whole)
 	for _, o := range whole {
 		if len(o.children)+len(p.waiting[o.id]) == 0 {
@@ -242,7 +245,8 @@ func (p *IncomingPack) scan(at func() int64) (err error) {
 // sums verifies the checksum of the pack, and computes the ids of its objects.
 func (p *IncomingPack) sums(ctx context.Context) error {
 	all := sha1.New()
-	file := bufio.NewReaderSize(&stopping{ctx, io.NewSectionReader(p.writer.file, 0, p.writer.size)}, 1<<16)
+	file := bufio.NewReaderSize(&stopping{ctx, io.NewSectionReader(p.writer.file, 0, p.writer.size)},
+		1<<16)
 	if _, err := io.CopyN(all, file, packHeader); err != nil {
 		return err
 	}

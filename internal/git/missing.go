@@ -32,7 +32,8 @@ const (
 
 func (e *MissingError) Error() string {
 	if e.Reason == Damaged {
-		return fmt.Sprintf("object %s is missing in the git repository %s; git fsck says more", e.ID, e.Dir)
+		return fmt.Sprintf("object %s is missing in the git repository %s; git fsck says more", e.ID,
+			e.Dir)
 	}
 	return e.Of(fmt.Sprintf("object %s of %s", e.ID, e.Dir))
 }
@@ -42,9 +43,11 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Of(what string) string {
 	switch e.Reason {
 	case Shallow:
-		return what + " is not in the shallow clone; run git fetch --unshallow, or let CI clone the whole history"
+		return what + " is not in the shallow clone; run git fetch --unshallow, or let CI clone the " +
+			"whole history"
 	case Partial:
-		return what + " is not in the partial clone; let git fetch it (git worktree add --detach DIR REVISION does)"
+		return what + " is not in the partial clone; let git fetch it (git worktree add --detach DIR " +
+			"REVISION does)"
 	}
 	return "an object of " + what + " is missing in the git repository; git fsck says more"
 }

@@ -70,7 +70,8 @@ func (s *objectStore) lookUp(id Hash, most int64) (Object, error) {
 				return o, nil
 			}
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process removes only objects that it has put elsewhere
+		// another process removes only objects that it has put elsewhere
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Object{}, err
 		}
 	}

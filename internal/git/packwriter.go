@@ -199,7 +199,8 @@ func (w *PackWriter) beside(sum Hash, suffix, text string) error {
 	if err := w.repository.step(suffix[1:], file); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, []byte(text), 0o444); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := os.WriteFile(file, []byte(text), 0o444); err != nil &&
+		!errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
@@ -252,7 +253,8 @@ func (w *PackWriter) seal() (Hash, error) {
 		return sum, err
 	}
 	h := sha1.New()
-	if _, err := io.CopyBuffer(h, io.NewSectionReader(w.file, 0, w.size), make([]byte, 1<<18)); err != nil {
+	if _, err := io.CopyBuffer(h, io.NewSectionReader(w.file, 0, w.size),
+		make([]byte, 1<<18)); err != nil {
 		return sum, err
 	}
 	h.Sum(sum[:0])

@@ -97,12 +97,14 @@ func (r *refStore) dirOf(ref string) string {
 func (r *refStore) loose(dir, ref string) (string, error) {
 	file := filepath.Join(dir, filepath.FromSlash(ref))
 	// Old versions of git made HEAD a symbolic link.
-	if target, err := os.Readlink(file); err == nil && strings.HasPrefix(filepath.ToSlash(target), "refs/") {
+	if target, err := os.Readlink(file); err == nil &&
+		strings.HasPrefix(filepath.ToSlash(target), "refs/") {
 		return symbolicPrefix + filepath.ToSlash(target), nil
 	}
 	data, err := regular.ReadFile(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, syscall.EISDIR):
 		return "", nil
 	case err != nil:
 		return "", err

@@ -95,7 +95,8 @@ func open(own string) (*Repository, error) {
 		return nil, err
 	}
 	r := &Repository{
-		dir: common, objects: objectStore{folder: filepath.Join(common, "objects")}, refs: refStore{dir: common, own: own},
+		dir: common, objects: objectStore{folder: filepath.Join(common, "objects")},
+		refs: refStore{dir: common, own: own},
 	}
 	if r.config, err = readConfig(filepath.Join(common, "config")); err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ var rootRef = lazyregexp.New(`^[A-Z_]*HEAD$`)
 // isRef reports whether a full name can be a ref's: not every file of the repository is
 // one.
 func isRef(name string) bool {
-	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") && plumbing.ReferenceName(name).Validate() == nil
+	return rootRef.MatchString(name) || strings.HasPrefix(name, "refs/") &&
+		plumbing.ReferenceName(name).Validate() == nil
 }
 
 // ShortNames returns the names of branches, tags and remotes' branches without refs/heads and so
@@ -54,16 +55,17 @@ func (r *refStore) shortNames() ([]string, error) {
 	if err := r.eachPacked(func(_, ref string) { add(ref) }); err != nil {
 		return nil, err
 	}
-	err := filepath.WalkDir(filepath.Join(r.dir, "refs"), func(file string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // git removes empty folders of refs
-		}
-		if err != nil || e.IsDir() {
+	err := filepath.WalkDir(filepath.Join(r.dir, "refs"),
+		func(file string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // git removes empty folders of refs
+			}
+			if err != nil || e.IsDir() {
+				return err
+			}
+			ref, err := filepath.Rel(r.dir, file)
+			add(filepath.ToSlash(ref))
 			return err
-		}
-		ref, err := filepath.Rel(r.dir, file)
-		add(filepath.ToSlash(ref))
-		return err
-	})
+		})
 	return slices.Sorted(maps.Keys(names)), err
 }

@@ -258,8 +258,10 @@ func syncDir(dir string) error {
 		return err
 	}
 	// Some file systems refuse, and there is no other way.
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrPermission) {
-		return errors.Join(fmt.Errorf("writing folder %s to the disk: %w", path.Base(dir), err), f.Close())
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) &&
+		!errors.Is(err, fs.ErrPermission) {
+		return errors.Join(fmt.Errorf("writing folder %s to the disk: %w", path.Base(dir), err),
+			f.Close())
 	}
 	return f.Close()
 }

@@ -19,7 +19,8 @@ func Unavailable(r *http.Response, err error) (bool, error) {
 	}
 	switch r.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests,
-		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true, nil
 	}
 	return false, nil

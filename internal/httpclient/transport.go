@@ -87,7 +87,8 @@ func Transport(o Options) http.RoundTripper {
 	// Content is compressed already, and bounds are for the bytes on the wire.
 	base.DisableCompression = true
 	base.TLSClientConfig = o.TLS
-	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
+	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, _ *http.Request,
+		answer *http.Response) error {
 		if answer.StatusCode != http.StatusOK {
 			return &ProxyError{Proxy: proxy.Host, Err: errors.New("it answers " + answer.Status)}
 		}

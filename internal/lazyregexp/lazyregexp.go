@@ -47,7 +47,10 @@ func (r Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
 
-func (r Regexp) ReplaceAllString(s, by string) string { return r.compiled().ReplaceAllString(s, by) }
+func (r Regexp) ReplaceAllString(s,
+	by string) string {
+	return r.compiled().ReplaceAllString(s, by)
+}
 
 func (r Regexp) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, by)

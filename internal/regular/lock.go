@@ -10,5 +10,6 @@ import (
 // Lock returns the lock of a file, and makes the file with a mode if it does not exist. The
 // file is not a link: following one would make a file wherever it leads.
 func Lock(name string, mode fs.FileMode) *flock.Flock {
-	return flock.New(name, flock.SetPermissions(mode), flock.SetFlag(os.O_CREATE|os.O_RDONLY|nonBlocking|noFollow))
+	return flock.New(name, flock.SetPermissions(mode),
+		flock.SetFlag(os.O_CREATE|os.O_RDONLY|nonBlocking|noFollow))
 }

@@ -113,8 +113,8 @@ func (r Repository) withDefaults() Repository {
 	return r
 }
 
-// PromoteFlags returns the flags with which promote finds the reports of rollouts, each after a space. Values in
-// capitals have to be replaced.
+// PromoteFlags returns the flags with which promote finds the reports of rollouts, each after a
+// space. Values in capitals have to be replaced.
 func (r Repository) PromoteFlags() string {
 	return map[string]string{"hub": " --hub URL", "kubernetes": " --kubeconfig FILE",
 		"report": " --report FOLDER"}[r.Rollout]
@@ -122,7 +122,8 @@ func (r Repository) PromoteFlags() string {
 
 // write makes the files of a new repository. kind is the folder of its templates.
 func (r Repository) write(of any, kind string) ([]File, error) {
-	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) || !slices.Contains(Rollouts, r.Rollout) {
+	if len(r.Environments) == 0 || !slices.Contains(CIs, r.CI) ||
+		!slices.Contains(Rollouts, r.Rollout) {
 		return nil, fmt.Errorf("starter: no repository is %+v", r)
 	}
 	var files []File

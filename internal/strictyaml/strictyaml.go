@@ -23,7 +23,8 @@ func Decode(data []byte, into any) error {
 		return errors.New(goTypes.ReplaceAllString(err.Error(), ""))
 	}
 	if err := d.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return errors.New("there is more after the first document of YAML: write one document, without ---")
+		return errors.New(
+			"there is more after the first document of YAML: write one document, without ---")
 	}
 	return nil
 }

@@ -355,7 +355,8 @@ func MarkTags(text []byte, docs []*yaml.Node) {
 	lines := strings.Split(string(text), "\n")
 	var mark func(n *yaml.Node)
 	mark = func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode && n.Line > 0 && n.Line <= len(lines) && isMarked(lines[n.Line-1], n.Column) {
+		if n.Kind == yaml.ScalarNode && n.Line > 0 && n.Line <= len(lines) &&
+			isMarked(lines[n.Line-1], n.Column) {
 			n.Tag, n.Style = "!", n.Style|yaml.TaggedStyle
 		}
 		for _, of := range n.Content {
@@ -389,7 +390,8 @@ func Retagged(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle == 0 || n.Kind == yaml.DocumentNode {
 		return false
 	}
-	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|
+		yaml.LiteralStyle|yaml.FoldedStyle) == 0
 	switch tag := n.ShortTag(); {
 	case n.Tag == "!":
 		return true

@@ -4,10 +4,11 @@
 // Every push moves a ref from the commit at which it was read, or fails with git.ErrLostRace. So
 // any number of runs may work at once, and any of them may be killed.
 //
-// For example, the State is of the first commit of examples/promotion, before any promotion. The Step
-// of the stage dev has the Kind first. Apply pushes its commit to the new branch dev of
-// https://git.example.com/shop/gitops. It returns a [plan.StageStatus] of dev with the State promoted
-// and this commit as its Tip. The status of stage is waiting, until dev's rollout succeeds.
+// For example, the State is of the first commit of examples/promotion, before any promotion. The
+// Step of the stage dev has the Kind first. Apply pushes its commit to the new branch dev of
+// https://git.example.com/shop/gitops. It returns a [plan.StageStatus] of dev with the State
+// promoted and this commit as its Tip. The status of stage is waiting, until dev's rollout
+// succeeds.
 package apply
 
 import (
@@ -41,10 +42,12 @@ type Applier struct {
 }
 
 // New returns an Applier of a state.
-func New(state *session.State, records *verify.Records, observer *observe.Observer, planner *plan.Planner) *Applier {
+func New(state *session.State, records *verify.Records, observer *observe.Observer,
+	planner *plan.Planner) *Applier {
 	reporter := &reporter{state, observer}
 	pusher := &pusher{state, records, reporter}
-	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher}, map[*session.Stage]bool{}}
+	return &Applier{state, planner, reporter, pusher, &proposer{state, planner, pusher},
+		map[*session.Stage]bool{}}
 }
 
 // Apply takes the steps that are possible now for the stages of the request, one after
@@ -53,14 +56,16 @@ func New(state *session.State, records *verify.Records, observer *observe.Observ
 // so the stages that are left have to wait for the next run. A stage whose server refuses
 // the push is blocked. With a saved plan, it takes only the steps of the plan, and fails
 // if anything has changed since the plan was made.
-func (a *Applier) Apply(ctx context.Context, intent plan.Intent, saved *plan.Plan) ([]*plan.StageStatus, error) {
+func (a *Applier) Apply(ctx context.Context, intent plan.Intent,
+	saved *plan.Plan) ([]*plan.StageStatus, error) {
 	if saved != nil {
 		if err := a.planner.Check(saved); err != nil {
 			return nil, err
 		}
 		intent = plan.Intent{Commit: saved.Commit, Reason: saved.Reason, By: saved.By, Skip: saved.Skip}
 		for _, p := range saved.Stages {
-			if !slices.ContainsFunc(a.state.Stages, func(st *session.Stage) bool { return st.ID() == p.ID() }) {
+			if !slices.ContainsFunc(a.state.Stages,
+				func(st *session.Stage) bool { return st.ID() == p.ID() }) {
 				return nil, fmt.Errorf("%w (there is no %s)", plan.ErrMoved, p.ID())
 			}
 		}
@@ -111,13 +116,15 @@ func (a *Applier) applyTo(ctx context.Context, st *session.Stage, intent plan.In
 		return nil, err
 	}
 	if status.Step == nil {
-		return status, errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
+		return status,
+			errors.Join(a.proposer.withdraw(ctx, st, status), a.proposer.retractGates(ctx, st, status))
 	}
 	if wanted != nil && (wanted.Source != status.Step.Source || wanted.Commit != status.Step.Commit) {
 		return nil, fmt.Errorf("%w: it would be %s, and was %s", plan.ErrMoved,
 			status.Step.Source.Describe(), wanted.Source.Describe())
 	}
-	if st.Environment.Tip.IsZero() && st.Writes() == model.WritePullRequest && plan.Proposable(status.Step) {
+	if st.Environment.Tip.IsZero() && st.Writes() == model.WritePullRequest &&
+		plan.Proposable(status.Step) {
 		if err := a.begin(ctx, st, status.Step.Source); err != nil {
 			return nil, err
 		}
@@ -148,7 +155,8 @@ func (a *Applier) bring(ctx context.Context, st *session.Stage) error {
 	}
 	if env.Begins {
 		ref := session.BranchRef(env.Branch)
-		if err := env.Repository.Remote.Push(ctx, []remote.Update{{Ref: ref, New: env.Tip}}, nil, false); err != nil {
+		if err := env.Repository.Remote.Push(ctx, []remote.Update{{Ref: ref, New: env.Tip}}, nil,
+			false); err != nil {
 			return explainPush(st, err)
 		}
 		env.Repository.Refs[ref], env.Begins = env.Tip, false
@@ -198,7 +206,8 @@ func (a *Applier) reportUpstream(ctx context.Context, st *session.Stage) error {
 
 // reportAndPlan plans a stage, after it has reported the rollout of its commit: the
 // plan rests on that.
-func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage, intent plan.Intent) (*plan.StageStatus, error) {
+func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage,
+	intent plan.Intent) (*plan.StageStatus, error) {
 	l, err := a.planner.Look(ctx, st)
 	if err != nil {
 		return nil, err
@@ -216,7 +225,8 @@ func (a *Applier) reportAndPlan(ctx context.Context, st *session.Stage, intent p
 func (a *Applier) begin(ctx context.Context, st *session.Stage, of tree.Source) error {
 	env := st.Environment
 	by := a.state.Request.Author(a.state.CommitTime(st, of, time.Time{}))
-	first, packs, err := env.Repository.WithoutFiles(by, "Begin the branch of "+st.Policy.Name+"\n", git.Hash{})
+	first, packs, err := env.Repository.WithoutFiles(by, "Begin the branch of "+st.Policy.Name+"\n",
+		git.Hash{})
 	if err != nil {
 		return err
 	}
@@ -231,7 +241,8 @@ func (a *Applier) begin(ctx context.Context, st *session.Stage, of tree.Source) 
 }
 
 // carryOut pushes or proposes the step of a stage, as far as its gates let it.
-func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.StageStatus, intent plan.Intent) error {
+func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.StageStatus,
+	intent plan.Intent) error {
 	step := status.Step
 	direct := st.Writes() == model.WritePush || step.NoOp
 	if !direct && !plan.Proposable(step) || step.Prepared == nil || step.Prepared.Commit.IsZero() {
@@ -240,15 +251,18 @@ func (a *Applier) carryOut(ctx context.Context, st *session.Stage, status *plan.
 	switch {
 	case direct && status.State == plan.Ready:
 		if st.ProposalHead() == step.Prepared.Commit { // it was proposed to people
-			if err := a.proposer.reportGates(ctx, st, step.Prepared.Commit, gatesStatusOf(step.Verdicts)); err != nil {
+			if err := a.proposer.reportGates(ctx, st, step.Prepared.Commit,
+				gatesStatusOf(step.Verdicts)); err != nil {
 				return err
 			}
 		}
 		err := a.pusher.push(ctx, st, status)
 		if err == nil && !st.ProposalHead().IsZero() {
-			err = a.proposer.close(ctx, st, "There is nothing left to propose: "+message.Markdown(status.Reason)+".")
+			err = a.proposer.close(ctx, st,
+				"There is nothing left to propose: "+message.Markdown(status.Reason)+".")
 		}
-		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) && step.NoOp && st.Writes() != model.WritePush {
+		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) && step.NoOp &&
+			st.Writes() != model.WritePush {
 			return a.proposer.propose(ctx, st, status, intent) // the branch takes only change requests
 		}
 		return err

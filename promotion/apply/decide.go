@@ -18,8 +18,10 @@ import (
 // Rollback rolls the stages of the request back to an earlier base commit. It is compiled with
 // the environment's own files of today or, exactly, as it was. Each stage gets a hold, so that no
 // run promotes the former commit again. Rollback ignores gates.
-func (a *Applier) Rollback(ctx context.Context, to plan.RollbackTo, d plan.Decision) ([]*plan.StageStatus, error) {
-	return a.forEach(func(st *session.Stage) (*plan.StageStatus, error) { return a.rollback(ctx, st, to, d) })
+func (a *Applier) Rollback(ctx context.Context, to plan.RollbackTo,
+	d plan.Decision) ([]*plan.StageStatus, error) {
+	return a.forEach(
+		func(st *session.Stage) (*plan.StageStatus, error) { return a.rollback(ctx, st, to, d) })
 }
 
 // each calls a function for each element of a list, and returns the results of the successful
@@ -39,17 +41,19 @@ func each[T, R any](of []T, name func(T) string, do func(T) (R, error)) ([]R, er
 }
 
 // forEach decides about each stage of the request.
-func (a *Applier) forEach(decide func(*session.Stage) (*plan.StageStatus, error)) ([]*plan.StageStatus, error) {
-	return each(a.state.Requested(), (*session.Stage).ID, func(st *session.Stage) (*plan.StageStatus, error) {
-		if st.Environment.Repository == nil {
-			return nil, errors.New(st.Environment.Absent)
-		}
-		status, err := decide(st)
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-			return refusedStatus(st, status, refused), nil
-		}
-		return status, err
-	})
+func (a *Applier) forEach(
+	decide func(*session.Stage) (*plan.StageStatus, error)) ([]*plan.StageStatus, error) {
+	return each(a.state.Requested(), (*session.Stage).ID,
+		func(st *session.Stage) (*plan.StageStatus, error) {
+			if st.Environment.Repository == nil {
+				return nil, errors.New(st.Environment.Absent)
+			}
+			status, err := decide(st)
+			if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+				return refusedStatus(st, status, refused), nil
+			}
+			return status, err
+		})
 }
 
 // Hold keeps the stages of the request at their commits. Release ends that, also after a
@@ -102,7 +106,8 @@ func (a *Applier) comesBack(st *session.Stage, hold *tree.Hold) string {
 		st.Environment.Orders.Rejected[hold.Base.Hash()] != nil {
 		return ""
 	}
-	return fmt.Sprintf("; %s may then come again: `kalypso reject %[1]s` keeps it from that", hold.Base.Short())
+	return fmt.Sprintf("; %s may then come again: `kalypso reject %[1]s` keeps it from that",
+		hold.Base.Short())
 }
 
 // restate pushes another hold of a stage.
@@ -113,13 +118,16 @@ func (a *Applier) restate(ctx context.Context, st *session.Stage, hold *tree.Hol
 	if err != nil || p == nil {
 		return status, err
 	}
-	update := remote.Update{Ref: session.BranchRef(st.Environment.Branch), Old: st.Environment.Tip, New: p.Commit}
-	if err := st.Environment.Repository.Remote.Push(ctx, []remote.Update{update}, p.Packs, false); err != nil {
+	update := remote.Update{Ref: session.BranchRef(st.Environment.Branch), Old: st.Environment.Tip,
+		New: p.Commit}
+	if err := st.Environment.Repository.Remote.Push(ctx, []remote.Update{update}, p.Packs,
+		false); err != nil {
 		if refused := (*remote.RejectedError)(nil); errors.As(err, &refused) {
 			status.State, status.Reason = plan.Blocked,
 				fmt.Sprintf("branch %s takes no push: %v", st.Environment.Branch, refused)
 			if hold != nil {
-				status.Reason += fmt.Sprintf("; `kalypso freeze %s` stops promotion without one", st.Policy.Name)
+				status.Reason += fmt.Sprintf("; `kalypso freeze %s` stops promotion without one",
+					st.Policy.Name)
 			}
 			return status, nil
 		}
@@ -152,13 +160,17 @@ func (a *Applier) Freeze(ctx context.Context, d plan.Decision) ([]string, error)
 	})
 }
 
-// stopProposal marks the open proposal of a stage as not to be merged because of a new order. Rollbacks stay.
-func (a *Applier) stopProposal(ctx context.Context, st *session.Stage, decided gate.CommitFacts) error {
-	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() { // a rollback ignores gates
+// stopProposal marks the open proposal of a stage as not to be merged because of a new order.
+// Rollbacks stay.
+func (a *Applier) stopProposal(ctx context.Context, st *session.Stage,
+	decided gate.CommitFacts) error {
+	// a rollback ignores gates
+	if p, err := a.planner.Proposed(ctx, st); err != nil || p == nil || p.RollsBack() {
 		return err
 	}
 	decided.Now, decided.Reachable = a.state.Now, true
-	verdicts := gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, decided, gate.Skip{})
+	verdicts := gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, decided,
+		gate.Skip{})
 	a.reporter.hold(st)
 	_, err := a.proposer.stop(ctx, st, gatesStatusOf(verdicts))
 	return errors.Join(err, a.reporter.flush(ctx, st))
@@ -188,7 +200,8 @@ func (a *Applier) Thaw(ctx context.Context) ([]string, error) {
 }
 
 // orderEach writes orders about the environments of the request, and returns their names.
-func (a *Applier) orderEach(f func(environment string, r *session.Repository) error) ([]string, error) {
+func (a *Applier) orderEach(f func(environment string, r *session.Repository) error) ([]string,
+	error) {
 	return each(a.state.RequestedEnvironments(), (*session.Environment).Name,
 		func(env *session.Environment) (string, error) {
 			if env.Repository == nil {
@@ -216,7 +229,8 @@ func (a *Applier) Unreject(ctx context.Context, commit string) (string, error) {
 }
 
 // rejection writes orders about a base commit to all GitOps repositories, and returns it.
-func (a *Applier) rejection(commit string, f func(r *session.Repository, id string) error) (string, error) {
+func (a *Applier) rejection(commit string, f func(r *session.Repository, id string) error) (string,
+	error) {
 	b, err := a.state.Platform.Resolve(commit)
 	if err != nil {
 		return "", err

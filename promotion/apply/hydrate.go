@@ -34,7 +34,8 @@ func (a *Applier) hydrate(ctx context.Context, st *session.Stage) (*plan.StageSt
 	if !step.NoOp && !step.Prepared.Commit.IsZero() {
 		update := remote.Update{Ref: session.BranchRef(next.Branch),
 			Old: next.Repository.Refs[session.BranchRef(next.Branch)], New: step.Prepared.Commit}
-		if err := next.Repository.Remote.Push(ctx, []remote.Update{update}, step.Prepared.Packs, false); err != nil {
+		if err := next.Repository.Remote.Push(ctx, []remote.Update{update}, step.Prepared.Packs,
+			false); err != nil {
 			err = explainPush(at, err)
 			if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 				return refusedStatus(at, out, refused), nil
@@ -49,5 +50,6 @@ func (a *Applier) hydrate(ctx context.Context, st *session.Stage) (*plan.StageSt
 		return nil, err
 	}
 	out.Tip = tip.String()
-	return out, notes.Annotate(ctx, ledger.HydratorNotes, tip, fmt.Sprintf(`{"drySha":%q}`, a.state.Platform.Head))
+	return out, notes.Annotate(ctx, ledger.HydratorNotes, tip,
+		fmt.Sprintf(`{"drySha":%q}`, a.state.Platform.Head))
 }

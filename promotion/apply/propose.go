@@ -59,7 +59,8 @@ func (pr *proposer) foreignCommit(ctx context.Context, st *session.Stage) (*git.
 }
 
 // blockedByOther blocks a stage with such a commit, and reports whether it did.
-func (pr *proposer) blockedByOther(ctx context.Context, st *session.Stage, status *plan.StageStatus) (bool, error) {
+func (pr *proposer) blockedByOther(ctx context.Context, st *session.Stage,
+	status *plan.StageStatus) (bool, error) {
 	c, err := pr.foreignCommit(ctx, st)
 	if err != nil || c == nil {
 		return false, err
@@ -85,7 +86,8 @@ func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan
 	}
 	status.State = plan.Proposed
 	if env.Repository.Plain {
-		if err := pr.reportGates(ctx, st, step.Prepared.Commit, gatesStatusOf(step.Verdicts)); err != nil {
+		if err := pr.reportGates(ctx, st, step.Prepared.Commit,
+			gatesStatusOf(step.Verdicts)); err != nil {
 			return err
 		}
 		accepts := fmt.Sprintf("`git push origin %s:refs/heads/%s` accepts it", step.Commit, env.Branch)
@@ -109,9 +111,11 @@ func (pr *proposer) propose(ctx context.Context, st *session.Stage, status *plan
 
 // asLostRace returns an error of a forge about a proposal. The error is git.ErrLostRace if the
 // proposal is gone or the branch has moved, because forges have different errors for that.
-func (pr *proposer) asLostRace(ctx context.Context, st *session.Stage, step *plan.Step, err error) error {
+func (pr *proposer) asLostRace(ctx context.Context, st *session.Stage, step *plan.Step,
+	err error) error {
 	env := st.Environment
-	if err == nil || errors.Is(err, git.ErrLostRace) || env.Tip == step.Prepared.Commit || session.ServerFailed(err) {
+	if err == nil || errors.Is(err, git.ErrLostRace) || env.Tip == step.Prepared.Commit ||
+		session.ServerFailed(err) {
 		return err
 	}
 	refs, asked := env.Repository.Remote.Refs(ctx)
@@ -135,7 +139,8 @@ func (pr *proposer) pushProposal(ctx context.Context, st *session.Stage, step *p
 			return err
 		}
 	}
-	if err := env.Repository.Remote.Push(ctx, updates[len(updates)-1:], step.Prepared.Packs, false); err != nil {
+	if err := env.Repository.Remote.Push(ctx, updates[len(updates)-1:], step.Prepared.Packs,
+		false); err != nil {
 		return explainPush(st, err)
 	}
 	env.Repository.Refs[ref] = step.Prepared.Commit
@@ -171,7 +176,8 @@ func (pr *proposer) saveChange(ctx context.Context, st *session.Stage, step *pla
 	if err != nil {
 		return nil, err
 	}
-	if superseded := baseOf(env.Repository, before); superseded != "" && superseded != step.Source.Base {
+	if superseded := baseOf(env.Repository, before); superseded != "" &&
+		superseded != step.Source.Base {
 		text := fmt.Sprintf("%s is superseded by %s. Approvals of %[1]s do not count for %[2]s.",
 			superseded.Short(), step.Source.Base.Short())
 		if err := env.Repository.Forge.Comment(ctx, change.Number, text); err != nil {
@@ -222,14 +228,16 @@ func (pr *proposer) merge(ctx context.Context, st *session.Stage, status *plan.S
 	if err := unordered(st, step.Source.Base, now); err != nil {
 		return err
 	}
-	done, err := env.Repository.Forge.Merge(ctx, change.Number, step.Prepared.Commit, forge.MergeOptions{
-		Method: st.Policy.Promotion.MergeMethod, Title: step.Title,
-		Message: message.Body(step.Prepared.Message), WhenAllowed: true,
-	})
+	done, err := env.Repository.Forge.Merge(ctx, change.Number, step.Prepared.Commit,
+		forge.MergeOptions{
+			Method: st.Policy.Promotion.MergeMethod, Title: step.Title,
+			Message: message.Body(step.Prepared.Message), WhenAllowed: true,
+		})
 	if err != nil {
 		return err
 	}
-	switch is := fmt.Sprintf("change request %d is open, %s: every gate is passed, and", change.Number, change.URL); done {
+	switch is := fmt.Sprintf("change request %d is open, %s: every gate is passed, and", change.Number,
+		change.URL); done {
 	case forge.MergeWaiting:
 		status.Reason = is + " the forge merges it when its own rules allow that"
 		return nil
@@ -260,14 +268,16 @@ func (pr *proposer) merged(ctx context.Context, st *session.Stage, status *plan.
 
 // publish pushes the commit of a step to the promotion's own branch, for people who
 // approve by tags.
-func (pr *proposer) publish(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
+func (pr *proposer) publish(ctx context.Context, st *session.Stage,
+	status *plan.StageStatus) error {
 	if blocked, err := pr.blockedByOther(ctx, st, status); err != nil || blocked {
 		return err
 	}
 	if err := pr.pushProposal(ctx, st, status.Step); err != nil {
 		return err
 	}
-	if err := pr.reportGates(ctx, st, status.Step.Prepared.Commit, gatesStatusOf(status.Step.Verdicts)); err != nil {
+	if err := pr.reportGates(ctx, st, status.Step.Prepared.Commit,
+		gatesStatusOf(status.Step.Verdicts)); err != nil {
 		return err
 	}
 	return pr.explainApproval(st, status)

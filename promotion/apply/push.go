@@ -23,7 +23,8 @@ type pusher struct {
 
 // refusedStatus returns the status of a stage whose server rejects its push. Somebody has to
 // allow the push, or to choose another way to write.
-func refusedStatus(st *session.Stage, status *plan.StageStatus, why *RefusedError) *plan.StageStatus {
+func refusedStatus(st *session.Stage, status *plan.StageStatus,
+	why *RefusedError) *plan.StageStatus {
 	if status == nil {
 		status = plan.StatusOf(st)
 	}
@@ -35,8 +36,12 @@ func refusedStatus(st *session.Stage, status *plan.StageStatus, why *RefusedErro
 func (pu *pusher) push(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
 	env, p := st.Environment, status.Step.Prepared
 	update := remote.Update{Ref: session.BranchRef(env.Branch), Old: env.Tip, New: p.Commit}
-	still := func(refs map[string]git.Hash) error { return unordered(st, status.Step.Source.Base, refs) }
-	if err := env.Repository.Remote.PushWhile(ctx, []remote.Update{update}, p.Packs, false, still); err != nil {
+	still := func(refs map[string]git.Hash) error {
+		return unordered(st, status.Step.Source.Base,
+			refs)
+	}
+	if err := env.Repository.Remote.PushWhile(ctx, []remote.Update{update}, p.Packs, false,
+		still); err != nil {
 		return explainPush(st, err)
 	}
 	err := pu.pushed(ctx, st, status, p.Commit)
@@ -56,7 +61,8 @@ func unordered(st *session.Stage, base tree.Revision, now map[string]git.Hash) e
 
 // pushed takes note of the environment's branch being at a new commit, and observes its
 // rollout.
-func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.StageStatus, commit git.Hash) error {
+func (pu *pusher) pushed(ctx context.Context, st *session.Stage, status *plan.StageStatus,
+	commit git.Hash) error {
 	env := st.Environment
 	env.Repository.Refs[session.BranchRef(env.Branch)] = commit
 	if err := env.MoveTo(ctx, commit); err != nil {
@@ -105,7 +111,8 @@ func (e *RefusedError) Error() string {
 		return text + "; nothing can be proposed to a branch that is not there: make it, from a commit " +
 			"without files, and promote again"
 	case e.Direct:
-		return text + "; if it is protected, set environments." + e.Environment + `.promotion.write to "pull-request"`
+		return text + "; if it is protected, set environments." + e.Environment +
+			`.promotion.write to "pull-request"`
 	}
 	return text
 }

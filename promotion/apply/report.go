@@ -49,7 +49,8 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 // the same source. It also reports when the stage is ok again.
 func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported,
 	r *observe.Rollout) error {
-	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success, Description: "ok again"}
+	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success,
+		Description: "ok again"}
 	switch {
 	case was.Health.Failing && r.Failing == nil && r.State == forge.Success:
 	case !was.Health.Failing && r.Failing != nil:
@@ -84,14 +85,16 @@ func (re *reporter) reportEntered(ctx context.Context, st *session.Stage, deploy
 
 // reportOutcome reports the end of a rollout: of the base commit, unless it has succeeded
 // before and only the environment's own files are new, and then of the GitOps commit.
-func (re *reporter) reportOutcome(ctx context.Context, st *session.Stage, deployed git.Hash, r *observe.Rollout) error {
+func (re *reporter) reportOutcome(ctx context.Context, st *session.Stage, deployed git.Hash,
+	r *observe.Rollout) error {
 	base := st.Has().Base.Hash()
 	statuses := re.state.Statuses(st.Environment)
 	ofBase, err := statuses.Of(ctx, base)
 	if err != nil {
 		return err
 	}
-	if c, reported := ledger.CourseOf(ofBase, st.ID(), st.RolloutGate().By); !reported || c.State != forge.Success {
+	if c, reported := ledger.CourseOf(ofBase, st.ID(), st.RolloutGate().By); !reported ||
+		c.State != forge.Success {
 		if err := re.report(ctx, st, statuses, base, r.State, r.Reason); err != nil {
 			return err
 		}
@@ -111,8 +114,10 @@ func (re *reporter) report(ctx context.Context, st *session.Stage, l *ledger.Sta
 		return nil
 	}
 	err := l.Forge.Deploy(ctx, forge.Deployment{
-		Environment: st.ID(), Commit: commit, State: state, Description: text, Production: re.state.IsLast(st.Policy.Name),
-		Payload: map[string]string{"base": string(st.Has().Base), "environment": string(st.Has().Environment)},
+		Environment: st.ID(), Commit: commit, State: state, Description: text,
+		Production: re.state.IsLast(st.Policy.Name),
+		Payload: map[string]string{"base": string(st.Has().Base),
+			"environment": string(st.Has().Environment)},
 	})
 	if errors.Is(err, forge.ErrUnsupported) {
 		return nil
@@ -125,7 +130,8 @@ func (re *reporter) notes(st *session.Stage) (out []*plain.Forge) {
 	if st.Environment.Repository == nil {
 		return nil
 	}
-	for _, l := range []*ledger.Statuses{re.state.Statuses(st.Environment), st.Environment.Repository.Statuses()} {
+	for _, l := range []*ledger.Statuses{re.state.Statuses(st.Environment),
+		st.Environment.Repository.Statuses()} {
 		if f, ok := l.Forge.(*plain.Forge); ok && !slices.Contains(out, f) {
 			out = append(out, f)
 		}

@@ -19,7 +19,8 @@ import (
 
 // gatesStatusOf returns the sum of verdicts, as a status of the head of a change request.
 func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
-	status := forge.Status{Name: ledger.GatesStatus, State: forge.Pending, Description: gate.Reason(verdicts)}
+	status := forge.Status{Name: ledger.GatesStatus, State: forge.Pending,
+		Description: gate.Reason(verdicts)}
 	switch gate.Overall(verdicts) {
 	case gate.Passed:
 		status.State = forge.Success
@@ -36,7 +37,8 @@ func gatesStatusOf(verdicts []gate.Verdict) forge.Status {
 // a commit. It also changes the text of the change request. Otherwise people, or the forge, would
 // merge a commit that was rejected or frozen since. It removes a proposal that others have
 // merged.
-func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
+func (pr *proposer) retractGates(ctx context.Context, st *session.Stage,
+	status *plan.StageStatus) error {
 	if st.Environment.Repository == nil ||
 		!slices.Contains([]plan.State{plan.Waiting, plan.Blocked, plan.Held}, status.State) {
 		return nil
@@ -61,9 +63,10 @@ func (pr *proposer) retractGates(ctx context.Context, st *session.Stage, status 
 	return err
 }
 
-// stop marks the open proposal of a stage as not to be merged now, in its status and its text, and reports
-// whether a proposal is open. It removes the branch of a proposal that others have merged.
-func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Status) (open bool, err error) {
+// stop marks the open proposal of a stage as not to be merged now, in its status and its text, and
+// reports whether a proposal is open. It removes the branch of a proposal that others have merged.
+func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Status) (open bool,
+	err error) {
 	head := st.ProposalHead()
 	if head.IsZero() {
 		return false, nil
@@ -84,7 +87,8 @@ func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Sta
 		return change != nil, err
 	}
 	body := warned(change.Body, gates.Description)
-	if body == change.Body || r.Forge.Limits().Body > 0 && utf8.RuneCountInString(body) > r.Forge.Limits().Body {
+	if body == change.Body || r.Forge.Limits().Body > 0 &&
+		utf8.RuneCountInString(body) > r.Forge.Limits().Body {
 		return true, nil
 	}
 	_, err = r.Forge.SaveChange(ctx, forge.ChangeSpec{Head: st.PromotionBranch(),
@@ -95,7 +99,8 @@ func (pr *proposer) stop(ctx context.Context, st *session.Stage, gates forge.Sta
 // warning begins the line of a change request that is not to be merged now.
 const warning = "> **Not to be merged now**: "
 
-// warned returns the body of a change request with a warning below the marker, instead of an earlier one.
+// warned returns the body of a change request with a warning below the marker, instead of an
+// earlier one.
 func warned(body, why string) string {
 	var lines []string
 	for line := range strings.Lines(body) {
@@ -113,7 +118,8 @@ func warned(body, why string) string {
 // reportGates reports the sum of the gates for the head of a stage's change request. If they do
 // not all pass, it first cancels a scheduled merge of the forge. A forge knows only its own
 // rules, and some forges merge a newer head instead of the requested one.
-func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git.Hash, status forge.Status) error {
+func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git.Hash,
+	status forge.Status) error {
 	r := st.Environment.Repository
 	if status.State != forge.Success {
 		statuses, err := r.Statuses().Of(ctx, head)
@@ -133,7 +139,8 @@ func (pr *proposer) reportGates(ctx context.Context, st *session.Stage, head git
 
 // cancelMerge cancels a scheduled merge of the forge for a stage.
 func (pr *proposer) cancelMerge(ctx context.Context, st *session.Stage) error {
-	open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+	open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(),
+		st.Environment.Branch)
 	if err != nil || open == nil {
 		return err
 	}
@@ -142,8 +149,10 @@ func (pr *proposer) cancelMerge(ctx context.Context, st *session.Stage) error {
 
 // withdraw closes the change request of a stage that may not get a commit any more, and removes
 // its branch. If the stage is only blocked for now, it keeps its change request.
-func (pr *proposer) withdraw(ctx context.Context, st *session.Stage, status *plan.StageStatus) error {
-	if status == nil || status.State != plan.Current || st.Environment.Repository == nil || st.ProposalHead().IsZero() {
+func (pr *proposer) withdraw(ctx context.Context, st *session.Stage,
+	status *plan.StageStatus) error {
+	if status == nil || status.State != plan.Current || st.Environment.Repository == nil ||
+		st.ProposalHead().IsZero() {
 		return nil
 	}
 	return pr.close(ctx, st, "What it proposed is there, or nothing is left to propose: "+
@@ -157,7 +166,8 @@ const ownLabel = "kalypso/promotion"
 // branch.
 func (pr *proposer) close(ctx context.Context, st *session.Stage, comment string) error {
 	if !st.Environment.Repository.Plain {
-		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(),
+			st.Environment.Branch)
 		if err != nil {
 			return err
 		}
@@ -192,7 +202,8 @@ func (pr *proposer) removeBranch(ctx context.Context, st *session.Stage) error {
 	if err == nil {
 		delete(st.Environment.Repository.Refs, ref)
 	}
-	if errors.Is(err, git.ErrLostRace) { // the forge removes it as well, or somebody proposes something new
+	// the forge removes it as well, or somebody proposes something new
+	if errors.Is(err, git.ErrLostRace) {
 		return nil
 	}
 	return err

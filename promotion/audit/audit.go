@@ -168,7 +168,8 @@ func (au *Auditor) removed(ctx context.Context) ([]Event, error) {
 						continue
 					}
 					e := Event{Time: status.At.UTC(), Environment: environment, Ring: ring,
-						What: string(status.State), By: terminal.Line(status.By), Reason: terminal.Line(status.Description)}
+						What: string(status.State), By: terminal.Line(status.By),
+						Reason: terminal.Line(status.Description)}
 					if e.Source.Base = tree.RevisionOf(c); status.State == forge.Pending {
 						e.What = "promoted"
 					}
@@ -189,7 +190,8 @@ func (au *Auditor) audits(environment, ring string) bool {
 // since returns the index of the state that a stage had at a time. The states are sorted from the
 // oldest on. It loads the statuses of the commits from there on. The first report of a commit's
 // rollout shows when it arrived, because the commit itself may be as old as its source.
-func (au *Auditor) since(ctx context.Context, st *session.Stage, states []session.Past, since time.Time) (int, error) {
+func (au *Auditor) since(ctx context.Context, st *session.Stage, states []session.Past,
+	since time.Time) (int, error) {
 	const atOnce = 100
 	statuses := st.Environment.Repository.Statuses()
 	for end := len(states); end > 0; end -= atOnce {
@@ -212,12 +214,14 @@ func (au *Auditor) since(ctx context.Context, st *session.Stage, states []sessio
 }
 
 // difference returns the events of a stage that a commit caused.
-func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, now session.Past) ([]Event, error) {
+func (au *Auditor) difference(ctx context.Context, st *session.Stage, before,
+	now session.Past) ([]Event, error) {
 	ring := st.RingName()
 	had, has := st.Environment.SourceIn(before.Record, ring), st.Environment.SourceIn(now.Record, ring)
 	e := Event{
-		Time: now.Committer.When.UTC(), Environment: st.Policy.Name, Ring: ring, Source: has, Commit: now.ID.String(),
-		By: message.Trailer(now.Message, message.ByTrailer), Reason: reasonOf(now.Message),
+		Time: now.Committer.When.UTC(), Environment: st.Policy.Name, Ring: ring, Source: has,
+		Commit: now.ID.String(),
+		By:     message.Trailer(now.Message, message.ByTrailer), Reason: reasonOf(now.Message),
 		Gates: message.Trailer(now.Message, "Kalypso-Gates-Digest"),
 		Clock: message.Trailer(now.Message, "Kalypso-Clock"),
 	}
@@ -232,13 +236,15 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	if err != nil {
 		return nil, err
 	}
-	switch wasHeld, held := st.Environment.HoldIn(before.Record, ring), st.Environment.HoldIn(now.Record, ring); {
+	switch wasHeld, held := st.Environment.HoldIn(before.Record, ring),
+		st.Environment.HoldIn(now.Record, ring); {
 	case now.Record == nil && before.Record == nil:
 		return nil, nil
 	case now.Record == nil:
 		e.What = "removed"
 	// promotion ends holds
-	case has.Base != had.Base && held != nil, has != had && held != nil && held.Environment != "", back:
+	case has.Base != had.Base && held != nil, has != had && held != nil && held.Environment != "",
+		back:
 		e.What = "rolled back"
 	case has.Base != had.Base:
 		e.What = "promoted"
@@ -261,7 +267,8 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 	}
 	if ended := message.Trailer(now.Message, message.EndsTrailer); ended != "" {
 		released := events[0]
-		released.What, released.Reason = "released", "the hold by "+ended+"; a commit was promoted by name"
+		released.What, released.Reason = "released",
+			"the hold by "+ended+"; a commit was promoted by name"
 		events = append(events, released)
 	}
 	return au.reported(ctx, st, events, now)
@@ -270,13 +277,15 @@ func (au *Auditor) difference(ctx context.Context, st *session.Stage, before, no
 // decided returns the event of a landing. The event names the person who merged it against a
 // gate, or who named its commit. If a merge ended a hold, the release of the hold follows as a
 // second event.
-func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, before, now session.Past) ([]Event, error) {
+func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, before,
+	now session.Past) ([]Event, error) {
 	merged, err := au.records.MergedAgainst(ctx, st.Environment, now)
 	if err != nil {
 		return nil, err
 	}
 	if merged != nil {
-		e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"), merged.Reason
+		e.What, e.By, e.Reason = "merged against "+merged.Gate, cmp.Or(merged.By, "somebody, by a push"),
+			merged.Reason
 	}
 	ring := st.RingName()
 	named := st.Environment.NamedIn(now.Record, ring)
@@ -300,7 +309,8 @@ func (au *Auditor) decided(ctx context.Context, st *session.Stage, e Event, befo
 
 // reported returns the events of a landing, dated by its pending status if it has one. The
 // reports of clusters and people about it follow, in the order of its statuses.
-func (au *Auditor) reported(ctx context.Context, st *session.Stage, events []Event, now session.Past) ([]Event, error) {
+func (au *Auditor) reported(ctx context.Context, st *session.Stage, events []Event,
+	now session.Past) ([]Event, error) {
 	statuses, err := st.Environment.Repository.Statuses().Of(ctx, now.ID)
 	if err != nil {
 		return nil, err
@@ -320,7 +330,8 @@ func (au *Auditor) reported(ctx context.Context, st *session.Stage, events []Eve
 			continue
 		}
 		events = append(events, Event{
-			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: st.RingName(), What: what, Source: events[0].Source,
+			Time: status.At.UTC(), Environment: st.Policy.Name, Ring: st.RingName(), What: what,
+			Source: events[0].Source,
 			Commit: now.ID.String(), By: terminal.Line(status.By), Reason: terminal.Line(status.Description),
 		})
 	}
@@ -350,7 +361,8 @@ func reasonOf(text string) string {
 // wentBack reports whether a commit that kalypso did not make is a rollback.
 func (au *Auditor) wentBack(ctx context.Context, st *session.Stage, manual bool, before,
 	now session.Past) (bool, error) {
-	had, has := st.Environment.SourceIn(before.Record, st.RingName()), st.Environment.SourceIn(now.Record, st.RingName())
+	had, has := st.Environment.SourceIn(before.Record, st.RingName()),
+		st.Environment.SourceIn(now.Record, st.RingName())
 	if !manual || had == has || before.Record == nil || now.Record == nil {
 		return false, nil
 	}
@@ -392,7 +404,8 @@ func (au *Auditor) orders(ctx context.Context) ([]Event, error) {
 			}
 		}
 		for _, o := range all {
-			if e, known := eventOf(o); known && (e.Environment == "" || au.audits(e.Environment, au.state.Request.Ring)) {
+			if e, known := eventOf(o); known &&
+				(e.Environment == "" || au.audits(e.Environment, au.state.Request.Ring)) {
 				out = append(out, e)
 			}
 		}
@@ -402,7 +415,8 @@ func (au *Auditor) orders(ctx context.Context) ([]Event, error) {
 
 // eventOf returns an order as an event; false for one of an unknown kind.
 func eventOf(o *ledger.Order) (Event, bool) {
-	e := Event{Time: o.At.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By), Reason: terminal.Line(o.Reason)}
+	e := Event{Time: o.At.UTC(), What: ordered[o.Kind], By: terminal.Line(o.By),
+		Reason: terminal.Line(o.Reason)}
 	switch o.Kind {
 	case "reject", "readmit":
 		e.Source.Base = tree.RevisionOf(tree.Revision(o.About).Hash())

@@ -39,7 +39,8 @@ type effects struct {
 
 // count sets Event.Change of the steps' events. If a record cannot be read, the change stays
 // unknown. That is not an error.
-func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []step, events []Event) error {
+func (au *Auditor) count(ctx context.Context, env *session.Environment, steps []step,
+	events []Event) error {
 	if au.state.Platform.Subject.Form().Targets {
 		return nil // an application's targets are files, and no assignments
 	}

@@ -38,7 +38,8 @@ func Each(ctx context.Context, state *session.State, most int, f func(tables.Cha
 	return nil
 }
 
-func eachOf(ctx context.Context, env *session.Environment, most int, f func(tables.Change) error) error {
+func eachOf(ctx context.Context, env *session.Environment, most int,
+	f func(tables.Change) error) error {
 	reader := NewReader(env)
 	for i := range most {
 		now, there, err := env.History.At(ctx, i)
@@ -160,7 +161,8 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 		out = append(out, *row)
 	}
 	slices.SortFunc(out, func(a, b tables.Change) int {
-		return cmp.Or(strings.Compare(a.ClusterType, b.ClusterType), strings.Compare(a.DeploymentTarget, b.DeploymentTarget),
+		return cmp.Or(strings.Compare(a.ClusterType, b.ClusterType),
+			strings.Compare(a.DeploymentTarget, b.DeploymentTarget),
 			strings.Compare(string(a.Kind), string(b.Kind)),
 			strings.Compare(a.VersionBefore, b.VersionBefore), strings.Compare(a.Version, b.Version))
 	})
@@ -207,7 +209,8 @@ func entries(r *tree.Record) map[string]tree.ClusterTypeEntry {
 }
 
 // assignment returns the record of an assignment, or nil.
-func (c *comparison) assignment(of tree.ClusterTypeEntry, a *effect.Assignment) *tree.AssignmentRecord {
+func (c *comparison) assignment(of tree.ClusterTypeEntry,
+	a *effect.Assignment) *tree.AssignmentRecord {
 	if a == nil {
 		return nil
 	}

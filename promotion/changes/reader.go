@@ -19,7 +19,8 @@ type Step struct{ Before, Now session.Past }
 // isKnown reports whether the records of both commits are known. If a history starts with a
 // commit that has parents, that commit cannot be compared.
 func (s *Step) isKnown() bool {
-	return !unreadable(s.Before) && !unreadable(s.Now) && !(s.Before.ID.IsZero() && len(s.Now.Parents) > 0)
+	return !unreadable(s.Before) && !unreadable(s.Now) &&
+		!(s.Before.ID.IsZero() && len(s.Now.Parents) > 0)
 }
 
 // Reader computes the changes of an environment's commits on clusters. Read commits in their
@@ -57,7 +58,8 @@ func (r *Reader) Prefetch(ctx context.Context, steps []Step) error {
 
 func prefetch(ctx context.Context, env *session.Environment, ids []git.Hash) error {
 	err := env.Repository.Remote.Prefetch(ctx, ids)
-	if errors.As(err, new(*remote.NotFoundError)) { // a person may have written an id that does not exist
+	// a person may have written an id that does not exist
+	if errors.As(err, new(*remote.NotFoundError)) {
 		return nil
 	}
 	return err

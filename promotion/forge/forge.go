@@ -177,7 +177,8 @@ type Review struct {
 
 // ByReviewer returns reviews sorted by reviewer.
 func ByReviewer(reviews map[string]Review) []Review {
-	return slices.SortedFunc(maps.Values(reviews), func(a, b Review) int { return strings.Compare(a.By, b.By) })
+	return slices.SortedFunc(maps.Values(reviews),
+		func(a, b Review) int { return strings.Compare(a.By, b.By) })
 }
 
 // State is the state of a status.
@@ -255,7 +256,8 @@ func (e *UnavailableError) Error() string {
 	if e.Until.IsZero() {
 		return fmt.Sprintf("%s does not answer: %v", e.Host, e.Err)
 	}
-	return fmt.Sprintf("%s has had enough requests; again after %s", e.Host, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s has had enough requests; again after %s", e.Host,
+		e.Until.UTC().Format(time.RFC3339))
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -29,7 +29,8 @@ func approval(g *model.ApprovalsGate, f ChangeFacts) answer {
 	wanted := fmt.Sprintf("0 of %d", g.Count)
 	switch {
 	case f.NoReviews != "":
-		return answer{State: Blocked, reason: wanted + ": nobody can approve, as " + printable(f.NoReviews)}
+		return answer{State: Blocked,
+			reason: wanted + ": nobody can approve, as " + printable(f.NoReviews)}
 	case f.Reviews == nil:
 		return answer{State: Pending, reason: wanted + ": there is no change request yet"}
 	case f.Head == git.Hash{}:
@@ -80,7 +81,8 @@ type tally struct {
 // for the present head.
 func count(g *model.ApprovalsGate, f ChangeFacts) tally {
 	t := tally{counted: map[string]bool{}}
-	says := slices.ContainsFunc(f.Reviews.Reviews, func(r forge.Review) bool { return r.Commit != git.Hash{} })
+	says := slices.ContainsFunc(f.Reviews.Reviews,
+		func(r forge.Review) bool { return r.Commit != git.Hash{} })
 	for _, r := range f.Reviews.Reviews {
 		switch {
 		case !r.Approved:

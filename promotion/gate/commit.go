@@ -42,7 +42,8 @@ func contains(f CommitFacts) []Verdict {
 		return nil
 	}
 	first, id := f.Contains[0], git.Short(f.Commit)
-	reason := fmt.Sprintf("%s contains %s, which is rejected%s", id, git.Short(first.Commit), first.why())
+	reason := fmt.Sprintf("%s contains %s, which is rejected%s", id, git.Short(first.Commit),
+		first.why())
 	if more := len(f.Contains) - 1; more > 0 {
 		reason += fmt.Sprintf(", and %d more that are", more)
 	}
@@ -67,7 +68,8 @@ func rewritten(p Policy, f CommitFacts) []Verdict {
 	}
 	if f.Commit.IsZero() {
 		return blocked("not promoted: what " + p.place() + " has was built from files, as `kalypso " +
-			"build` does it, and from no commit of the platform; name the commit that comes next, with --commit")
+			"build` does it, and from no commit of the platform; name the commit that comes next, with " +
+			"--commit")
 	}
 	return blocked("rewritten history: the platform's branch does not have " + git.Short(f.Commit) +
 		" any more; name the commit that comes next, with --commit")

@@ -272,7 +272,8 @@ type ChangeFacts struct {
 	Post func(ctx context.Context, g model.HTTPGate, body []byte) ([]byte, error)
 	// Satisfies evaluates a constraint on a JSON document. It returns the violations, a line each.
 	// It returns no lines if the document satisfies the constraint.
-	Satisfies func(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
+	Satisfies func(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string,
+		error)
 
 	document func() ([]byte, error) // Change as JSON, made once, and only for gates that get it
 }

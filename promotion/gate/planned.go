@@ -16,8 +16,8 @@ import (
 // Planned evaluates the gates that need the planned change. These are errors, kept and removals
 // if the change has such, and budget, policy, http and approvals if the policy has them. Verdicts
 // are in the order of the table of kinds. There is one for each gate, the environment's before the
-// ring's. Planned calls Post and Satisfies, one after the other, and nothing else that takes time. If the
-// context ends, the gates without an answer are pending.
+// ring's. Planned calls Post and Satisfies, one after the other, and nothing else that takes time.
+// If the context ends, the gates without an answer are pending.
 func Planned(ctx context.Context, p Policy, f ChangeFacts, s Skip) []Verdict {
 	f.document = sync.OnceValues(func() ([]byte, error) { return json.Marshal(f.Change) })
 	var vs []Verdict
@@ -57,7 +57,8 @@ func tolerated(gate, what, how string, count int, allowed bool) []Verdict {
 	case count == 0:
 		return nil
 	case allowed:
-		return []Verdict{{State: Passed, Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
+		return []Verdict{{State: Passed,
+			Reason: fmt.Sprintf("%d %s %s, which the policy allows", count, what, how)}}
 	}
 	return blocked(fmt.Sprintf("%d %s %s; wanted are 0, or allow: [%q]", count, what, how, gate))
 }
@@ -88,7 +89,8 @@ func budget(g *model.BudgetGate, c *Change) answer {
 		return answer{State: Pending, reason: unplanned}
 	}
 	types := slices.Compact(slices.Sorted(slices.Values(c.ClusterTypes)))
-	assignments, fits := bounded("assignments", c.Counts.Added+c.Counts.Changed+c.Counts.Removed, g.Assignments)
+	assignments, fits := bounded("assignments", c.Counts.Added+c.Counts.Changed+c.Counts.Removed,
+		g.Assignments)
 	clusterTypes, fit := bounded("cluster types", len(types), g.ClusterTypes)
 	a := answer{State: Passed, reason: assignments + ", " + clusterTypes}
 	within := true
@@ -134,7 +136,8 @@ func policies(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 }
 
 // policy reports whether a change satisfies a constraint.
-func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts, document json.RawMessage) answer {
+func policy(ctx context.Context, g model.PolicyGate, f ChangeFacts,
+	document json.RawMessage) answer {
 	if f.Satisfies == nil {
 		return answer{State: Pending, reason: "nothing here evaluates constraints"}
 	}

@@ -26,7 +26,8 @@ func services(ctx context.Context, p Policy, f ChangeFacts) (vs []Verdict) {
 // service sends the change to a service and returns its answer. If there is no answer, or an
 // unreadable one, the result is pending. The service's URL is not part of the reason, as it may
 // have a token in it.
-func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json.RawMessage) answer {
+func service(ctx context.Context, g model.HTTPGate, f ChangeFacts,
+	document json.RawMessage) answer {
 	if f.Post == nil {
 		return answer{State: Pending, reason: g.Name + " cannot be asked from here"}
 	}
@@ -40,7 +41,8 @@ func service(ctx context.Context, g model.HTTPGate, f ChangeFacts, document json
 	}
 	a, err := parseAnswer(body)
 	if err != nil {
-		return answer{State: Pending, reason: "the answer of " + g.Name + " cannot be read: " + printable(err.Error())}
+		return answer{State: Pending,
+			reason: "the answer of " + g.Name + " cannot be read: " + printable(err.Error())}
 	}
 	text := g.Name + " says " + string(a.State)
 	if a.reason != "" {

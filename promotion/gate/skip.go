@@ -43,12 +43,14 @@ func (p Policy) skippable(gate string) bool {
 
 // lets returns which gates the policy lets be passed over.
 func (p Policy) lets() string {
-	may := slices.DeleteFunc(slices.Clone(p.Skippable), func(gate string) bool { return !p.skippable(gate) })
+	may := slices.DeleteFunc(slices.Clone(p.Skippable),
+		func(gate string) bool { return !p.skippable(gate) })
 	if len(may) == 0 {
 		return "the policy of " + p.Environment + " lets none be passed over"
 	}
 	slices.Sort(may)
-	return "the policy of " + p.Environment + " lets only " + strings.Join(slices.Compact(may), ", ") + " be passed over"
+	return "the policy of " + p.Environment + " lets only " + strings.Join(slices.Compact(may), ", ") +
+		" be passed over"
 }
 
 // skip passes over the gates that it may skip, unless they have passed by themselves. To the

@@ -55,7 +55,8 @@ func status(g model.StatusGate, f CommitFacts) answer {
 	if len(others) > 0 {
 		return answer{State: Pending, reason: list(others, "; ")}
 	}
-	return answer{State: Pending, reason: fmt.Sprintf("no status %s on %s", g.Name, git.Short(f.Commit)) + wantedBy(g.By)}
+	return answer{State: Pending,
+		reason: fmt.Sprintf("no status %s on %s", g.Name, git.Short(f.Commit)) + wantedBy(g.By)}
 }
 
 // newest returns the newest statuses of each reporter with a name that matches, by name,
@@ -115,7 +116,8 @@ func matches(pattern, name string) bool {
 
 // word returns the answer for one status.
 func word(s forge.Status) answer {
-	a := answer{State: Pending, since: s.At, reason: printable(s.Name) + " is " + string(forge.Pending)}
+	a := answer{State: Pending, since: s.At,
+		reason: printable(s.Name) + " is " + string(forge.Pending)}
 	switch s.State {
 	case forge.Success:
 		a.State, a.reason = Passed, printable(s.Name)+" is success"
@@ -132,14 +134,16 @@ func word(s forge.Status) answer {
 // otherwise.
 func byOthers(said []forge.Status, wanted []string) string {
 	s := said[0]
-	if i := slices.IndexFunc(said, func(s forge.Status) bool { return s.State == forge.Success }); i >= 0 {
+	if i := slices.IndexFunc(said,
+		func(s forge.Status) bool { return s.State == forge.Success }); i >= 0 {
 		s = said[i]
 	}
 	by := printable(s.By)
 	if by == "" {
 		by = "somebody unknown"
 	}
-	return fmt.Sprintf("%s is %s, but was set by %s, not by %s", printable(s.Name), s.State, by, list(wanted, " or "))
+	return fmt.Sprintf("%s is %s, but was set by %s, not by %s", printable(s.Name), s.State, by,
+		list(wanted, " or "))
 }
 
 func wantedBy(by []string) string {

@@ -66,7 +66,8 @@ func soak(p Policy, f CommitFacts, g *model.SoakGate) answer {
 		s.Since, s.As = s.Came, tree.Source{}
 		a := soaked(s, f.Now, g)
 		if a.State == Pending && !a.fails {
-			a.reason += fmt.Sprintf("; its files are there since %s, which counts if it changes nothing here", instant(there))
+			a.reason += fmt.Sprintf(
+				"; its files are there since %s, which counts if it changes nothing here", instant(there))
 		}
 		return a
 	}
@@ -116,7 +117,8 @@ func everywhere(stays []Stay, environment, ring string, ask func(Stay) answer) a
 	}
 	slices.SortFunc(here, func(a, b Stay) int {
 		return cmp.Or(
-			strings.Compare(a.Ring, b.Ring), a.Entered.Compare(b.Entered), a.Since.Compare(b.Since), a.Left.Compare(b.Left),
+			strings.Compare(a.Ring, b.Ring), a.Entered.Compare(b.Entered), a.Since.Compare(b.Since),
+			a.Left.Compare(b.Left),
 			strings.Compare(string(a.State), string(b.State)), strings.Compare(a.Reason, b.Reason),
 		)
 	})
@@ -181,13 +183,15 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	where := place(s.Environment, s.Ring)
 	switch {
 	case s.Held && s.State != forge.Success && s.State != forge.Failure && !s.Left.IsZero():
-		a.reason = fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where, Span(wanted))
+		a.reason = fmt.Sprintf("left %s before its rollout succeeded; wanted there for %s", where,
+			Span(wanted))
 		return a
 	case a.State != Passed:
 		a.reason += fmt.Sprintf("; then %s to soak", Span(wanted))
 		return a
 	case s.Since.IsZero():
-		a.State, a.reason = Pending, fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, Span(wanted))
+		a.State, a.reason = Pending,
+			fmt.Sprintf("nobody says since when %s runs it; wanted for %s", where, Span(wanted))
 		return a
 	}
 	if s.Failing != "" {
@@ -212,7 +216,8 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	}
 	if left := s.Left; !left.IsZero() && left.Sub(s.Since) < wanted {
 		a.never = true
-		a.State, a.reason = Blocked, fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), Span(wanted))
+		a.State, a.reason = Blocked,
+			fmt.Sprintf("left %s after %s of %s", where, elapsed(left.Sub(s.Since)), Span(wanted))
 		return a
 	}
 	if ran := now.Sub(s.Since); ran < wanted {
@@ -221,6 +226,7 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 			instant(a.until)) + again + s.as()
 		return a
 	}
-	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since)) + again + s.as()
+	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since)) +
+		again + s.as()
 	return a
 }

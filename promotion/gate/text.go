@@ -60,5 +60,6 @@ func list(texts []string, separator string) string {
 	if len(texts) <= most {
 		return strings.Join(texts, separator)
 	}
-	return strings.Join(texts[:most], separator) + fmt.Sprintf("%sand %d more", separator, len(texts)-most)
+	return strings.Join(texts[:most], separator) +
+		fmt.Sprintf("%sand %d more", separator, len(texts)-most)
 }

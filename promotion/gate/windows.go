@@ -49,9 +49,11 @@ func windows(p Policy, f CommitFacts) []Verdict {
 }
 
 func within(deny []opening, allow [][]opening, now time.Time) answer {
-	denied := slices.DeleteFunc(slices.Clone(deny), func(o opening) bool { return !o.Parsed.Contains(now) })
+	denied := slices.DeleteFunc(slices.Clone(deny),
+		func(o opening) bool { return !o.Parsed.Contains(now) })
 	if len(denied) > 0 {
-		return closed("no commits "+list(descriptions(denied), " and "), begin(denied, now), deny, allow, now)
+		return closed("no commits "+list(descriptions(denied), " and "), begin(denied, now), deny, allow,
+			now)
 	}
 	var open []opening
 	for _, own := range allow {
@@ -62,7 +64,8 @@ func within(deny []opening, allow [][]opening, now time.Time) answer {
 		open = append(open, own[i])
 	}
 	if len(open) > 0 {
-		return answer{State: Passed, reason: "within " + list(descriptions(open), " and "), since: last(open, now)}
+		return answer{State: Passed, reason: "within " + list(descriptions(open), " and "),
+			since: last(open, now)}
 	}
 	return answer{State: Passed, reason: "outside of " + list(descriptions(deny), " and ")}
 }

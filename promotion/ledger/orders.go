@@ -190,7 +190,8 @@ func (r *Repository) Give(ctx context.Context, o *Order, by Author) error {
 
 // Same reports whether two orders have the same content.
 func (o *Order) Same(as *Order) bool {
-	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By && o.Until.Equal(as.Until)
+	return o.Kind == as.Kind && o.About == as.About && o.Reason == as.Reason && o.By == as.By &&
+		o.Until.Equal(as.Until)
 }
 
 // TakeBack ends an order of a kind, by another order about the same subject. If there is no such
@@ -202,7 +203,8 @@ func (r *Repository) TakeBack(ctx context.Context, o *Order, kind string, by Aut
 		return err
 	}
 	for _, was := range standing {
-		if was.Kind == kind && was.About == o.About && !slices.Contains(names, was.name) { // by an earlier name
+		// by an earlier name
+		if was.Kind == kind && was.About == o.About && !slices.Contains(names, was.name) {
 			names = append(names, was.name)
 		}
 	}
@@ -220,7 +222,8 @@ func (r *Repository) TakeBack(ctx context.Context, o *Order, kind string, by Aut
 }
 
 // enter adds an order to the log and, at once, sets a ref to it or removes the ref.
-func (r *Repository) enter(ctx context.Context, prefix string, o *Order, name string, stands bool, by Author) error {
+func (r *Repository) enter(ctx context.Context, prefix string, o *Order, name string, stands bool,
+	by Author) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // people read it

@@ -48,7 +48,8 @@ const MaxDepth = 20_000
 
 // WithoutFiles makes a commit that has no files, with after as its parent. If after is the zero
 // Hash, the commit has no parent. The caller has to push packs with it.
-func (r *Repository) WithoutFiles(by Author, text string, after git.Hash) (id git.Hash, packs []string, err error) {
+func (r *Repository) WithoutFiles(by Author, text string, after git.Hash) (id git.Hash,
+	packs []string, err error) {
 	pack := r.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // nothing but a temporary file is left
 	empty, err := pack.Add(git.TreeKind, nil)
@@ -137,7 +138,8 @@ func (n *Notes) Refs(ctx context.Context) (map[string]git.Hash, error) {
 func (n *Notes) Object(id git.Hash) (git.Object, error) { return n.of.Staging.Object(id) }
 
 // Push moves a ref to a new commit, with objects that a function adds to the pack.
-func (n *Notes) Push(ctx context.Context, ref string, old, new git.Hash, objects func(*git.PackWriter) error) error {
+func (n *Notes) Push(ctx context.Context, ref string, old, new git.Hash,
+	objects func(*git.PackWriter) error) error {
 	pack := n.of.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
 	if err := objects(pack); err != nil {

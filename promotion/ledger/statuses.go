@@ -26,8 +26,8 @@ type Statuses struct {
 	names Names
 }
 
-// NewStatuses returns the statuses of a forge. Those about environments that were renamed have the names of
-// now.
+// NewStatuses returns the statuses of a forge. Those about environments that were renamed have the
+// names of now.
 func NewStatuses(f forge.Forge, names Names) *Statuses {
 	return &Statuses{Forge: f, names: names, known: map[git.Hash][]forge.Status{}}
 }
@@ -80,8 +80,8 @@ func (l *Statuses) Report(ctx context.Context, commit git.Hash, status forge.Sta
 	return nil
 }
 
-// GatesStatus is the name of the status of a proposal's head that sums up the gates. Rules of the branch
-// can require it.
+// GatesStatus is the name of the status of a proposal's head that sums up the gates. Rules of the
+// branch can require it.
 const GatesStatus = "kalypso/gates"
 
 // StatusName returns the name of the commit statuses in which the rollout of a stage is
@@ -96,8 +96,8 @@ type Course struct {
 	Reason  string
 }
 
-// CourseOver returns the course of some commits that brought a stage the same files, oldest first, by their
-// statuses, which are loaded: only the first of them begins a rollout.
+// CourseOver returns the course of some commits that brought a stage the same files, oldest first,
+// by their statuses, which are loaded: only the first of them begins a rollout.
 func (l *Statuses) CourseOver(commits []git.Hash, id string, by []string) (Course, bool) {
 	var all []forge.Status
 	for _, commit := range commits {
@@ -124,9 +124,9 @@ type Health struct {
 	Reason  string
 }
 
-// HealthOver returns the newest health of a stage over runs of commits, oldest first, from their loaded
-// statuses. Each run has the same files, and a successful rollout of other files ends a failure. by lists the
-// logins whose statuses count; all count if it is empty.
+// HealthOver returns the newest health of a stage over runs of commits, oldest first, from their
+// loaded statuses. Each run has the same files, and a successful rollout of other files ends a
+// failure. by lists the logins whose statuses count; all count if it is empty.
 func (l *Statuses) HealthOver(runs [][]git.Hash, id string, by []string) (h Health) {
 	for _, run := range runs {
 		if c, _ := l.CourseOver(run, id, by); c.State == forge.Success && h.Failing {

@@ -140,7 +140,8 @@ func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, e
 
 // Rollout determines the progress of a rollout from all sources of reports. A reported success
 // stays one.
-func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+	error) {
 	r, err := ob.rollout(ctx, st, was)
 	if err == nil {
 		ob.asked[deployed{st.ID(), was.Deployed}] = r
@@ -148,7 +149,8 @@ func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reporte
 	return r, err
 }
 
-func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+	error) {
 	r, err := ob.progress(ctx, st, was)
 	if err != nil {
 		return nil, err
@@ -168,7 +170,8 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 // sinceSuccess returns the rollout of a commit that succeeded, given the present answers of the
 // sources: only a failure and its end count.
 func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
-	r := &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: now.Counts, NotAsked: now.NotAsked}
+	r := &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: now.Counts,
+		NotAsked: now.NotAsked}
 	h := was.Health
 	switch {
 	case now.State == forge.Failure && !h.Failing:
@@ -193,7 +196,8 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 	if len(g.By) == 0 {
 		return "", nil
 	}
-	for _, l := range []*ledger.Statuses{ob.state.Statuses(st.Environment), st.Environment.Repository.Statuses()} {
+	for _, l := range []*ledger.Statuses{ob.state.Statuses(st.Environment),
+		st.Environment.Repository.Statuses()} {
 		viewer, err := l.Forge.Viewer(ctx)
 		if err != nil {
 			return "", err
@@ -207,13 +211,16 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 }
 
 // progress returns the progress of a rollout by all sources of the policy.
-func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reported) (*Rollout, error) {
+func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+	error) {
 	g := st.RolloutGate()
-	r := &Rollout{State: forge.Success, Reason: "it is in the tree, and the policy asks for no reports"}
+	r := &Rollout{State: forge.Success,
+		Reason: "it is in the tree, and the policy asks for no reports"}
 	switch {
-	case !g.AllowEmpty && !slices.ContainsFunc(st.Environment.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
-		return st.Covers(e.Name) && (e.Assignments > 0 || ob.state.Platform.Subject.Form().Targets)
-	}):
+	case !g.AllowEmpty &&
+		!slices.ContainsFunc(st.Environment.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+			return st.Covers(e.Name) && (e.Assignments > 0 || ob.state.Platform.Subject.Form().Targets)
+		}):
 		r.State, r.Reason = forge.Pending, rollout.Empty
 	case g.Source != "none":
 		assignments, err := ob.wanted(st.Environment.Record, st.Covers)
@@ -225,7 +232,8 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		}
 		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(),
 			Commits: was.run, Assignments: assignments}
-		if !ob.state.Platform.Subject.Form().Targets { // kalypso does not own the reconcilers of an application's targets
+		// kalypso does not own the reconcilers of an application's targets
+		if !ob.state.Platform.Subject.Form().Targets {
 			wanted.Tree = origin.TreeOf(st.Environment.Policy.GitOps)
 		}
 		if err := ob.count(ctx, st, &g, wanted, r); err != nil {
@@ -239,7 +247,8 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 	}
 	if r.State == forge.Pending && was.State != forge.Success && g.Timeout > 0 &&
 		!was.Entered.IsZero() && ob.state.Now.Sub(was.Entered) >= g.Timeout {
-		r.State, r.Reason = forge.Failure, fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
+		r.State, r.Reason = forge.Failure,
+			fmt.Sprintf("not far enough within %s: %s", g.Timeout, r.Reason)
 	}
 	return r, nil
 }
@@ -281,7 +290,8 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 	// Reports of this moment are newer than the state.
 	r.Counts = rollout.Count(wanted, reports,
 		rollout.Options{Now: ob.state.Request.Now(), StaleAfter: g.StaleAfter, Unreachable: unreachable})
-	verdict, reason := r.Counts.Verdict(rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
+	verdict, reason := r.Counts.Verdict(
+		rollout.Policy{Min: g.Min, MaxFailed: g.MaxFailed, AllowEmpty: g.AllowEmpty})
 	r.State = map[rollout.Verdict]forge.State{rollout.Passed: forge.Success,
 		rollout.Pending: forge.Pending, rollout.Blocked: forge.Failure}[verdict]
 	r.Reason = reason
@@ -299,7 +309,8 @@ func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.Rollo
 
 // untouched returns the commits in which the generated files of a stage are as
 // promoted. Reports about other commits are about edited files.
-func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.Hash) ([]git.Hash, error) {
+func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.Hash) ([]git.Hash,
+	error) {
 	var out []git.Hash
 	for _, commit := range run {
 		view, err := st.Environment.Repository.View(st.Environment.Branch, commit)
@@ -322,7 +333,8 @@ func (ob *Observer) untouched(ctx context.Context, st *session.Stage, run []git.
 }
 
 // wanted returns the wanted assignments of some cluster types, by a record.
-func (ob *Observer) wanted(record *tree.Record, in func(clusterType string) bool) ([]rollout.Assignment, error) {
+func (ob *Observer) wanted(record *tree.Record,
+	in func(clusterType string) bool) ([]rollout.Assignment, error) {
 	if ob.state.Platform.Subject.Form().Targets {
 		return rollout.TargetsOf(record, in), nil
 	}
@@ -344,17 +356,20 @@ func (ob *Observer) sources(st *session.Stage, g *model.RolloutGate) []rollout.S
 }
 
 // wantStatuses makes a rollout wait for statuses of the base commit.
-func (ob *Observer) wantStatuses(ctx context.Context, st *session.Stage, g *model.RolloutGate, r *Rollout) error {
+func (ob *Observer) wantStatuses(ctx context.Context, st *session.Stage, g *model.RolloutGate,
+	r *Rollout) error {
 	if len(g.Status) == 0 {
 		return nil
 	}
 	commit := st.Has().Base.Hash()
-	statuses, err := ob.state.Platform.Repository.StatusesOf(ctx, ob.state.Statuses(st.Environment), commit)
+	statuses, err := ob.state.Platform.Repository.StatusesOf(ctx, ob.state.Statuses(st.Environment),
+		commit)
 	if err != nil {
 		return err
 	}
 	verdicts := gate.Commit(
-		gate.Policy{Environment: st.Policy.Name, Ring: st.RingName(), Gates: []model.Gates{{Status: g.Status}}},
+		gate.Policy{Environment: st.Policy.Name, Ring: st.RingName(),
+			Gates: []model.Gates{{Status: g.Status}}},
 		gate.CommitFacts{Now: ob.state.Now, Commit: commit, Reachable: true, Statuses: statuses,
 			StatusesKnown: true}, gate.Skip{})
 	for _, v := range verdicts {

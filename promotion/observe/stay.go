@@ -15,9 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Stay returns the time of a base commit in a stage; with own, the time of the base commit together with
-// the environment's own files.
-func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source, own bool) (gate.Stay, error) {
+// Stay returns the time of a base commit in a stage; with own, the time of the base commit together
+// with the environment's own files.
+func (ob *Observer) Stay(ctx context.Context, st *session.Stage, of tree.Source,
+	own bool) (gate.Stay, error) {
 	stay := gate.Stay{Environment: st.Policy.Name, Ring: st.RingName()}
 	if st.Environment.Repository == nil || st.Environment.Record == nil {
 		return stay, nil
@@ -103,8 +104,8 @@ func (ob *Observer) courseDuring(ctx context.Context, st *session.Stage, v sessi
 	return out, err
 }
 
-// pairStay returns the time of a base commit with an environment's own files in a stage. A pair stays
-// while the stage has newer own files with the same base commit, until their rollout fails.
+// pairStay returns the time of a base commit with an environment's own files in a stage. A pair
+// stays while the stage has newer own files with the same base commit, until their rollout fails.
 func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Source,
 	stay gate.Stay) (gate.Stay, error) {
 	v, err := ob.state.VisitOfPair(ctx, st, of)
@@ -154,7 +155,8 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 	}
 	for i, run := range newer {
 		c, _ := statuses.CourseOver(run, st.ID(), by)
-		now := gate.Stay{State: c.State, Failing: stay.Failing, FailingSince: stay.FailingSince, OKSince: stay.OKSince}
+		now := gate.Stay{State: c.State, Failing: stay.Failing, FailingSince: stay.FailingSince,
+			OKSince: stay.OKSince}
 		if i == len(newer)-1 && v.Followed.IsZero() && stay.State == forge.Success {
 			if now, err = ob.asOfNow(ctx, st, now, c); err != nil {
 				return stay, err
@@ -174,7 +176,8 @@ func (ob *Observer) pairStay(ctx context.Context, st *session.Stage, of tree.Sou
 
 // lookBack adds the reports about a stay after its rollout succeeded. It also adds the time of
 // its arrival if its files were there before.
-func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.Stay, v session.Visit) error {
+func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.Stay,
+	v session.Visit) error {
 	statuses := st.Environment.Repository.Statuses()
 	if err := statuses.Load(ctx, v.All()...); err != nil {
 		return err
@@ -197,14 +200,16 @@ func (ob *Observer) lookBack(ctx context.Context, st *session.Stage, stay *gate.
 
 // rolledBackFrom returns the reason why a stage was rolled back from a pair, or from a base
 // commit if the source has no own files. It returns "" if the stage was not rolled back from it.
-func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tree.Source) (string, error) {
+func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tree.Source) (string,
+	error) {
 	hold, _, err := ob.records.Held(ctx, st)
 	if err != nil || hold == nil || hold.Base == "" {
 		return "", err
 	}
 	why := "it was rolled back from: " + hold.Reason
 	has := st.Has()
-	if hold.Environment != "" && of.Environment != "" && of.Base == has.Base { // its own files went back as well
+	// its own files went back as well
+	if hold.Environment != "" && of.Environment != "" && of.Base == has.Base {
 		newer, err := ob.state.OwnNewer(ctx, st, of.Environment, has.Environment)
 		if err != nil || !newer {
 			return "", err
@@ -221,7 +226,8 @@ func (ob *Observer) rolledBackFrom(ctx context.Context, st *session.Stage, of tr
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
+	if slices.ContainsFunc(newer,
+		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == of.Base }) {
 		return why, nil
 	}
 	return "", nil
@@ -249,12 +255,14 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	if c.State == forge.Success {
 		if stay.Failing, stay.OKSince = "", r.OKSince; r.Failing != nil {
 			stay.Failing, stay.FailingSince = r.Failing.Reason, r.Failing.Since
-		} else if since := r.held(); ob.unrecorded[st] && r.OKSince.Equal(ob.state.Now) && !since.IsZero() {
+		} else if since := r.held(); ob.unrecorded[st] && r.OKSince.Equal(ob.state.Now) &&
+			!since.IsZero() {
 			stay.OKSince = since
 		}
 		return stay, nil
 	}
-	if stay.State, stay.Since = r.State, r.Since; r.State == forge.Pending && c.State == forge.Pending && c.Reason != "" {
+	if stay.State, stay.Since = r.State,
+		r.Since; r.State == forge.Pending && c.State == forge.Pending && c.Reason != "" {
 		stay.Reason = c.Reason + "; " + r.Reason
 	} else {
 		stay.Reason = r.Reason

@@ -43,7 +43,8 @@ func (c *candidate) state() gate.State { return gate.Overall(c.verdicts) }
 // candidate. excluded are sources that are ruled out, with the reasons. If the policy advances to
 // the latest that passes, choose then returns another commit. Otherwise it returns only the
 // environment's own files.
-func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) (*candidate, []Other, error) {
+func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) (*candidate,
+	[]Other, error) {
 	if ch.intent.Commit != "" {
 		c, err := ch.named(ctx)
 		return c, nil, err
@@ -93,11 +94,13 @@ func (ch *chooser) choose(ctx context.Context, excluded map[tree.Source]string) 
 	}
 	// If no base commit can advance, the environment's own files need not wait for one.
 	own, err := ch.configured(ctx, excluded)
-	if err != nil || own == nil || c != nil && c.state() == gate.Pending && own.state() != gate.Passed {
+	if err != nil || own == nil || c != nil && c.state() == gate.Pending &&
+		own.state() != gate.Passed {
 		return c, others, err
 	}
 	if c != nil {
-		others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
+		others = slices.Insert(others, 0,
+			Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
 	}
 	return own, others, nil
 }
@@ -108,7 +111,8 @@ func newestFirst(others []Other, bases []source.Base) []Other {
 	for i, b := range bases {
 		at[b.Commit.String()] = i
 	}
-	slices.SortStableFunc(others, func(a, b Other) int { return cmp.Compare(at[a.Commit], at[b.Commit]) })
+	slices.SortStableFunc(others,
+		func(a, b Other) int { return cmp.Compare(at[a.Commit], at[b.Commit]) })
 	return others
 }
 
@@ -123,7 +127,8 @@ func newerThan(candidate tree.Revision, others []Other, bases []source.Base) []O
 	return slices.DeleteFunc(others, func(o Other) bool { return older[o.Commit] })
 }
 
-// withoutExcluded leaves out the sources that are ruled out, and the base commits that have no other.
+// withoutExcluded leaves out the sources that are ruled out, and the base commits that have no
+// other.
 func (ch *chooser) withoutExcluded(newer []source.Base,
 	excluded map[tree.Source]string) (kept []source.Base, out []Other) {
 	for _, b := range newer {
@@ -161,7 +166,8 @@ func (ch *chooser) withoutRefused(newer []source.Base) (kept []source.Base, refu
 				newest = b.Commit
 			}
 			refused = append(refused, Other{Commit: b.Commit.String(),
-				Reason: "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason), Refused: true})
+				Reason:  "called off by " + terminal.Line(off.By) + ": " + terminal.Line(off.Reason),
+				Refused: true})
 		case !newest.IsZero():
 			refused = append(refused, Other{Commit: b.Commit.String(),
 				Reason: "older than " + git.Short(newest) + ", which was called off", Refused: true})
@@ -182,8 +188,10 @@ func leavesOutReverted(st *session.Stage) bool {
 	return false
 }
 
-// withoutReverted leaves out the base commits with changes that newer commits of the branch take back.
-func (ch *chooser) withoutReverted(newer []source.Base) (kept []source.Base, reverted []Other, err error) {
+// withoutReverted leaves out the base commits with changes that newer commits of the branch take
+// back.
+func (ch *chooser) withoutReverted(newer []source.Base) (kept []source.Base, reverted []Other,
+	err error) {
 	for _, b := range newer {
 		why, err := ch.pl.judge.takenBack(ch.st, b.Commit)
 		if err != nil {
@@ -201,7 +209,8 @@ func (ch *chooser) withoutReverted(newer []source.Base) (kept []source.Base, rev
 // configured returns the stage's base commit with newer own files of the environment; nil if all of
 // them are ruled out. If the rings before do not have newer ones either, it judges the present
 // ones, so that people see the reason for the wait.
-func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]string) (*candidate, error) {
+func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]string) (*candidate,
+	error) {
 	has := ch.st.Has()
 	own := tree.Source{Base: has.Base, Environment: tree.RevisionOf(ch.st.Environment.Own.Commit)}
 	if has.Base == "" {
@@ -211,7 +220,8 @@ func (ch *chooser) configured(ctx context.Context, excluded map[tree.Source]stri
 	if len(sources) == 0 && own != has {
 		sources = append(sources, own)
 	}
-	return ch.best(ctx, slices.DeleteFunc(sources, func(of tree.Source) bool { return excluded[of] != "" }))
+	return ch.best(ctx,
+		slices.DeleteFunc(sources, func(of tree.Source) bool { return excluded[of] != "" }))
 }
 
 // named returns the candidate that the intent names; nil if the stage has it.
@@ -230,7 +240,8 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		if known && !slices.ContainsFunc(newer, func(n source.Base) bool { return n.Commit == b.Commit }) {
+		if known && !slices.ContainsFunc(newer,
+			func(n source.Base) bool { return n.Commit == b.Commit }) {
 			return nil, fmt.Errorf("%s has %s, and %s comes before that: `kalypso rollback --env %s --to "+
 				"%s` goes back, and keeps it there",
 				ch.st.ID(), has.Base.Short(), git.Short(b.Commit), ch.st.Policy.Name, git.Short(b.Commit))
@@ -247,7 +258,8 @@ func (ch *chooser) named(ctx context.Context) (*candidate, error) {
 	if ch.intent.reason() == "" && ch.intent.resumes == nil {
 		for _, v := range c.verdicts {
 			rejected := ch.st.Environment.Orders.Rejected[b.Commit] != nil // which a reason does not change
-			if order := v.Gate == model.GateReject && !rejected || v.Gate == model.GateHold; order && v.State != gate.Passed {
+			if order := v.Gate == model.GateReject && !rejected || v.Gate == model.GateHold; order &&
+				v.State != gate.Passed {
 				reason, _, _ := strings.Cut(v.Reason, "; revert it")
 				return nil, fmt.Errorf("%s; say why it comes all the same, with --reason", reason)
 			}
@@ -285,7 +297,8 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 	case p == model.Latest:
 		c, err := ch.judged(ctx, there[0])
 		for _, b := range there[1:] {
-			others = append(others, Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
+			others = append(others,
+				Other{Commit: b.Commit.String(), Reason: "a newer commit is there: advance is latest"})
 		}
 		return c, others, err
 	}
@@ -304,7 +317,8 @@ func (ch *chooser) advance(ctx context.Context, newer []source.Base) (*candidate
 
 // arrived returns the base commits that are, or were, in the stages before this one, and
 // why the others are not. If no stage comes before, it returns all of them.
-func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.Base, []Other, error) {
+func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.Base, []Other,
+	error) {
 	before := ch.pl.state.Upstream(ch.st)
 	if len(before) == 0 {
 		return newer, nil, nil
@@ -345,7 +359,8 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 		if missing == "" || policy.Any && any {
 			there = append(there, b)
 		} else {
-			others = append(others, Other{Commit: b.Commit.String(), Reason: "it has not been in " + missing})
+			others = append(others,
+				Other{Commit: b.Commit.String(), Reason: "it has not been in " + missing})
 		}
 	}
 	return there, others, nil
@@ -353,7 +368,8 @@ func (ch *chooser) arrived(ctx context.Context, newer []source.Base) ([]source.B
 
 // latestPassed chooses the newest commit that passes. If no commit passes, it chooses the newest
 // commit that may still pass by itself, so that people see what the stage waits for.
-func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+func (ch *chooser) latestPassed(ctx context.Context, there []source.Base,
+	others []Other) (*candidate, []Other, error) {
 	var waiting *candidate
 	for i, b := range there {
 		if i == session.MaxJudged {
@@ -370,7 +386,8 @@ func (ch *chooser) latestPassed(ctx context.Context, there []source.Base, others
 		}
 		if c.state() == gate.Passed {
 			if waiting != nil {
-				others = append(others, Other{Commit: string(waiting.source.Base), Reason: gate.Reason(waiting.verdicts)})
+				others = append(others,
+					Other{Commit: string(waiting.source.Base), Reason: gate.Reason(waiting.verdicts)})
 			}
 			return c, others, nil
 		}
@@ -401,7 +418,8 @@ func (ch *chooser) preload(ctx context.Context, of []source.Base) error {
 	})
 }
 
-// loadVisits loads the statuses of all visits of several stages at once: one call to the forge for each stage.
+// loadVisits loads the statuses of all visits of several stages at once: one call to the forge for
+// each stage.
 func loadVisits[T any](ctx context.Context, stages []*session.Stage, of []T,
 	visit func(*session.Stage, T) (session.Visit, error)) error {
 	for _, st := range stages {
@@ -421,7 +439,8 @@ func loadVisits[T any](ctx context.Context, stages []*session.Stage, of []T,
 }
 
 // match chooses the commit that all stages before this one have now.
-func (ch *chooser) match(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+func (ch *chooser) match(ctx context.Context, there []source.Base, others []Other) (*candidate,
+	[]Other, error) {
 	var common tree.Revision
 	for _, up := range ch.pl.state.Upstream(ch.st) {
 		switch is := up.Has().Base; {
@@ -430,7 +449,8 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 			common = is
 		case is != common && !ch.st.Policy.Promotion.Any:
 			return nil, append(others,
-				Other{Commit: string(is), Reason: "what comes before does not agree: advance is match-upstream"}), nil
+				Other{Commit: string(is),
+					Reason: "what comes before does not agree: advance is match-upstream"}), nil
 		}
 	}
 	var c *candidate
@@ -450,19 +470,23 @@ func (ch *chooser) match(ctx context.Context, there []source.Base, others []Othe
 
 // queue chooses the oldest of the base commits that have reached the stages before. It leaves out
 // the commits that have not reached them, and the commits that left too early to ever pass.
-func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Other) (*candidate, []Other, error) {
+func (ch *chooser) queue(ctx context.Context, there []source.Base, others []Other) (*candidate,
+	[]Other, error) {
 	for i, next := range slices.Backward(there) {
 		c, err := ch.judged(ctx, next)
 		if err != nil {
 			return nil, nil, err
 		}
-		if i > 0 && slices.ContainsFunc(c.verdicts, func(v gate.Verdict) bool { return v.Never && v.State == gate.Blocked }) {
+		if i > 0 && slices.ContainsFunc(c.verdicts,
+			func(v gate.Verdict) bool { return v.Never && v.State == gate.Blocked }) {
 			others = append(others, Other{Commit: next.Commit.String(), Reason: gate.Reason(c.verdicts)})
 			continue
 		}
-		if v := slices.IndexFunc(c.verdicts, func(v gate.Verdict) bool { return v.State == gate.Blocked }); v >= 0 && i > 0 {
+		if v := slices.IndexFunc(c.verdicts,
+			func(v gate.Verdict) bool { return v.State == gate.Blocked }); v >= 0 && i > 0 {
 			c.verdicts[v].Reason += fmt.Sprintf("; newer commits wait for it, as advance is queue: "+
-				"`kalypso promote --env %s --commit %s` lets them go on", ch.st.Policy.Name, git.Short(there[i-1].Commit))
+				"`kalypso promote --env %s --commit %s` lets them go on", ch.st.Policy.Name,
+				git.Short(there[i-1].Commit))
 		}
 		for _, later := range there[:i] {
 			others = append(others, Other{Commit: later.Commit.String(), Reason: "commits go one after " +

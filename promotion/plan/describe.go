@@ -51,7 +51,8 @@ type marker struct {
 // head returns the beginning of a body, which is never left out.
 func (m *maker) head(st *session.Stage, step *Step) string {
 	var b strings.Builder
-	origin := marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment, step.Tree}
+	origin := marker{st.Policy.Name, st.RingName(), step.Source.Base, step.Source.Environment,
+		step.Tree}
 	encoded, _ := json.Marshal(origin) //nolint:errcheck // encoding it cannot fail
 	fmt.Fprintf(&b, "<!-- kalypso:promotion v1 %s -->\n", encoded)
 	fmt.Fprintf(&b, "### %s\n\n", message.Markdown(step.Title))
@@ -110,7 +111,8 @@ func (m *maker) bases(b *strings.Builder, st *session.Stage, step *Step) {
 	if err != nil || step.Kind != Promote {
 		return
 	}
-	first := slices.IndexFunc(all, func(c source.Base) bool { return tree.RevisionOf(c.Commit) == step.Source.Base })
+	first := slices.IndexFunc(all,
+		func(c source.Base) bool { return tree.RevisionOf(c.Commit) == step.Source.Base })
 	if first < 0 {
 		return
 	}
@@ -138,12 +140,14 @@ func (m *maker) marks(st *session.Stage, step *Step, all []source.Base) map[git.
 	}
 	for _, c := range brings {
 		if !c.By.IsZero() {
-			out[c.Commit] = "**taken back on " + message.Markdown(m.state.Platform.Branch) + " by `" + git.Short(c.By) + "`**"
+			out[c.Commit] = "**taken back on " + message.Markdown(m.state.Platform.Branch) + " by `" +
+				git.Short(c.By) + "`**"
 		}
 	}
 	for _, c := range all {
 		if o := st.Environment.Orders.Rejected[c.Commit]; o != nil {
-			mark := "**rejected by " + message.Markdown(o.By) + ": " + message.Markdown(message.FirstLine(o.Reason)) + "**"
+			mark := "**rejected by " + message.Markdown(o.By) + ": " +
+				message.Markdown(message.FirstLine(o.Reason)) + "**"
 			if out[c.Commit] != "" {
 				mark += ", " + out[c.Commit]
 			}
@@ -162,7 +166,8 @@ func listCommits(b *strings.Builder, to string, all []source.Base, marks map[git
 	for _, c := range all {
 		authors[c.Author] = true
 	}
-	fmt.Fprintf(b, "%s %sby %s:\n\n", message.Count(len(all), "commit"), to, message.Count(len(authors), "author"))
+	fmt.Fprintf(b, "%s %sby %s:\n\n", message.Count(len(all), "commit"), to,
+		message.Count(len(authors), "author"))
 	for _, c := range all[:min(len(all), maxCommits)] {
 		mark := marks[c.Commit]
 		if mark != "" {
@@ -336,7 +341,8 @@ func risk(c *gate.Change, form subject.Form) string {
 		parts = append(parts, fmt.Sprintf("**%s left empty**", message.Count(n, "cluster")))
 	}
 	if n := c.Deleted["Namespace"]; n > 0 {
-		parts = append(parts, fmt.Sprintf("**%s deleted, with everything in them**", message.Count(n, "namespace")))
+		parts = append(parts,
+			fmt.Sprintf("**%s deleted, with everything in them**", message.Count(n, "namespace")))
 	}
 	touched := func(kinds ...string) int {
 		n := 0
@@ -411,5 +417,6 @@ func fenced(text string) string {
 
 // reproduce returns the end of a body: how to reproduce the commit.
 func (m *maker) reproduce(st *session.Stage, step *Step) string {
-	return fmt.Sprintf("Reproduce: `kalypso verify --env %s --head %s`\n", st.Policy.Name, st.PromotionBranch())
+	return fmt.Sprintf("Reproduce: `kalypso verify --env %s --head %s`\n", st.Policy.Name,
+		st.PromotionBranch())
 }

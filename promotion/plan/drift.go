@@ -17,7 +17,8 @@ import (
 
 // drifted blocks a stage whose files somebody else has changed, unless the request overwrites
 // them. over is true if the step overwrites them. recorded is true if the record is unchanged.
-func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageStatus) (over, recorded bool, err error) {
+func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageStatus) (over,
+	recorded bool, err error) {
 	has := st.Has() != (tree.Source{})
 	if !st.Environment.Restored.IsZero() {
 		return has, true, nil
@@ -64,7 +65,8 @@ func (pl *Planner) drifted(ctx context.Context, st *session.Stage, out *StageSta
 }
 
 // driftWords are added to the names of files that are not just changed.
-var driftWords = map[tree.DriftKind]string{tree.Gone: " (gone)", tree.Added: " (added)", tree.Spaced: " (spaces)"}
+var driftWords = map[tree.DriftKind]string{tree.Gone: " (gone)", tree.Added: " (added)",
+	tree.Spaced: " (spaces)"}
 
 // foreign blocks a stage whose branch has a record that cannot be read, or the record of another
 // environment. It reports whether it did.
@@ -87,7 +89,8 @@ func foreign(st *session.Stage, out *StageStatus) bool {
 
 // recordGone blocks a stage whose branch had a record, and has lost it.
 func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *StageStatus) error {
-	if foreign(st, out) || st.Environment.Tip.IsZero() || st.Environment.Record != nil || pl.state.Request.Adopt {
+	if foreign(st, out) || st.Environment.Tip.IsZero() || st.Environment.Record != nil ||
+		pl.state.Request.Adopt {
 		return nil
 	}
 	var by session.Past
@@ -110,7 +113,8 @@ func (pl *Planner) recordGone(ctx context.Context, st *session.Stage, out *Stage
 	}
 	out.State = Blocked
 	out.Reason = fmt.Sprintf("the record of branch %s is gone: commit %s removed it; revert that, "+
-		"restore it with --overwrite, or begin anew with --adopt", st.Environment.Branch, git.Short(by.ID))
+		"restore it with --overwrite, or begin anew with --adopt", st.Environment.Branch,
+		git.Short(by.ID))
 	return nil
 }
 
@@ -148,7 +152,8 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 				return nil
 			}
 			out.Reason = fmt.Sprintf("%s is not in the history of branch %s any more, which was "+
-				"rewritten: name the commit that comes next, with --commit", has.Base.Short(), pl.state.Platform.Branch)
+				"rewritten: name the commit that comes next, with --commit", has.Base.Short(),
+				pl.state.Platform.Branch)
 			return nil
 		}
 		out.State, out.Reason = Current, "it has "+has.Base.Short()
@@ -160,11 +165,13 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 	}
 	refused := ""
 	if i := slices.IndexFunc(out.Others, func(o Other) bool { return o.Refused }); i >= 0 {
-		refused = fmt.Sprintf("; %s was %s", tree.Revision(out.Others[i].Commit).Short(), out.Others[i].Reason)
+		refused = fmt.Sprintf("; %s was %s", tree.Revision(out.Others[i].Commit).Short(),
+			out.Others[i].Reason)
 	}
 	for _, o := range out.Others {
 		if !o.Refused {
-			out.State, out.Reason = Waiting, fmt.Sprintf("%s: %s", tree.Revision(o.Commit).Short(), o.Reason)+refused
+			out.State, out.Reason = Waiting,
+				fmt.Sprintf("%s: %s", tree.Revision(o.Commit).Short(), o.Reason)+refused
 			return nil
 		}
 	}
@@ -179,7 +186,8 @@ func (pl *Planner) explainNothing(ctx context.Context, st *session.Stage, out *S
 
 // keptInPlace reports whether a hold or a freeze keeps the stage at its commit, and sets
 // its state if so.
-func (pl *Planner) keptInPlace(ctx context.Context, st *session.Stage, out *StageStatus) (bool, error) {
+func (pl *Planner) keptInPlace(ctx context.Context, st *session.Stage, out *StageStatus) (bool,
+	error) {
 	hold, err := pl.judge.holdFacts(ctx, st)
 	if err != nil {
 		return false, err

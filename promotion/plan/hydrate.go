@@ -49,7 +49,8 @@ type referenced struct {
 
 // proposedEnvironment returns an environment in the branch that proposes its next tree. If
 // that branch does not exist, it begins at the environment's own branch.
-func (pl *Planner) proposedEnvironment(ctx context.Context, env *session.Environment) (*session.Environment, error) {
+func (pl *Planner) proposedEnvironment(ctx context.Context,
+	env *session.Environment) (*session.Environment, error) {
 	branch := path.Join(env.Branch+proposed, env.Folder)
 	tip := env.Repository.Refs[session.BranchRef(branch)]
 	if tip.IsZero() {
@@ -90,7 +91,8 @@ func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 
 // Hydrate compiles the platform's head for an environment, and makes the commit that proposes it.
 // next is the environment in the branch that the commit is for; nil if there is nothing to push.
-func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageStatus, next *session.Stage, err error) {
+func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageStatus,
+	next *session.Stage, err error) {
 	out = &StageStatus{Environment: st.Policy.Name, Has: st.Has()}
 	switch {
 	case st.Environment.Repository == nil:
@@ -140,6 +142,7 @@ func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageSt
 		out.State, out.Reason = Blocked, step.Prepared.obstacle
 		return out, nil, nil
 	}
-	out.State, out.Reason = Current, "nothing changes but the commit that it is made of, which a note says"
+	out.State, out.Reason = Current,
+		"nothing changes but the commit that it is made of, which a note says"
 	return out, next, nil
 }

@@ -38,11 +38,13 @@ type judge struct {
 
 // ordersAgainst returns the verdicts of orders and of the history, which apply without a policy.
 func ordersAgainst(st *session.Stage, facts gate.CommitFacts) []gate.Verdict {
-	return gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, facts, gate.Skip{})
+	return gate.Commit(gate.Policy{Environment: st.Policy.Name, Ring: st.RingName()}, facts,
+		gate.Skip{})
 }
 
 // commitFacts gathers the facts about a base commit for the gates of a stage.
-func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Source) (gate.CommitFacts, error) {
+func (j *judge) commitFacts(ctx context.Context, st *session.Stage,
+	of tree.Source) (gate.CommitFacts, error) {
 	commit := of.Base.Hash()
 	hold, err := j.holdFacts(ctx, st)
 	if err != nil {
@@ -85,7 +87,8 @@ func (j *judge) commitFacts(ctx context.Context, st *session.Stage, of tree.Sour
 		}
 		facts.Stays = append(facts.Stays, stay)
 	}
-	facts.Statuses, err = j.state.Platform.Repository.StatusesOf(ctx, j.state.Statuses(st.Environment), commit)
+	facts.Statuses,
+		err = j.state.Platform.Repository.StatusesOf(ctx, j.state.Statuses(st.Environment), commit)
 	facts.StatusesKnown = err == nil
 	return facts, err
 }
@@ -118,7 +121,8 @@ func freezeOf(o *ledger.Order) *gate.Freeze {
 }
 
 // orders returns the verdicts of orders and of the history about commits in a stage.
-func (j *judge) orders(ctx context.Context, st *session.Stage, of tree.Source) ([]gate.Verdict, error) {
+func (j *judge) orders(ctx context.Context, st *session.Stage, of tree.Source) ([]gate.Verdict,
+	error) {
 	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
 		return nil, err
@@ -132,13 +136,15 @@ func (j *judge) change(ctx context.Context, st *session.Stage, step *Step, skip 
 	if err != nil {
 		return err
 	}
-	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts), func(v gate.Verdict) bool { return v.Kind().OfChange() })
+	ofCommit := slices.DeleteFunc(slices.Clone(step.Verdicts),
+		func(v gate.Verdict) bool { return v.Kind().OfChange() })
 	step.Verdicts = append(ofCommit, gate.Planned(ctx, policyOf(st, step), *facts, skip)...)
 	return nil
 }
 
 // changeFacts gathers the facts about a planned change for gates.
-func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts, error) {
+func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) (*gate.ChangeFacts,
+	error) {
 	facts := &gate.ChangeFacts{
 		Now: j.state.Now, Change: step.Change, Head: step.Prepared.Commit, Post: post,
 		Satisfies: j.state.Platform.Subject.Satisfies,
@@ -155,7 +161,8 @@ func (j *judge) changeFacts(ctx context.Context, st *session.Stage, step *Step) 
 			cmp.Or(j.state.Request.By, j.state.Request.Author(j.state.Now).Email)
 		return facts, err
 	case st.Writes() == model.WritePush:
-		facts.NoReviews = "commits are pushed to branch " + st.Environment.Branch + " directly: promotion.write is push"
+		facts.NoReviews = "commits are pushed to branch " + st.Environment.Branch +
+			" directly: promotion.write is push"
 		return facts, nil
 	}
 	open, err := r.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
@@ -181,7 +188,8 @@ func policyOf(st *session.Stage, step *Step) gate.Policy {
 }
 
 // gates evaluates the gates that need only the commits.
-func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, intent Intent) (*candidate, error) {
+func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source,
+	intent Intent) (*candidate, error) {
 	facts, err := j.commitFacts(ctx, st, of)
 	if err != nil {
 		return nil, err
@@ -211,7 +219,8 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 			}
 		}
 		if hold := facts.Hold; hold != nil && intent.reason() != "" {
-			if ends := (&tree.Hold{By: hold.By, Reason: hold.Reason}); intent.lets(message.EndsTrailer, describeHold(ends)) {
+			if ends := (&tree.Hold{By: hold.By, Reason: hold.Reason}); intent.lets(message.EndsTrailer,
+				describeHold(ends)) {
 				c.ends, facts.Hold = ends, nil
 			}
 		}
@@ -224,7 +233,8 @@ func (j *judge) gates(ctx context.Context, st *session.Stage, of tree.Source, in
 		facts.Inherits = true
 		c.verdicts = gate.Commit(policy, facts, intent.Skip)
 	}
-	if policy.Rings && policy.OwnAtOnce && !facts.EnvironmentOnly && st.Has().Environment != of.Environment {
+	if policy.Rings && policy.OwnAtOnce && !facts.EnvironmentOnly &&
+		st.Has().Environment != of.Environment {
 		verdicts, err := j.ownFirst(ctx, st, policy, of, intent)
 		if err != nil {
 			return nil, err
@@ -297,7 +307,8 @@ func (j *judge) newerBase(base, than tree.Revision) (bool, error) {
 // ring after others. Those files have to pass the rings as well.
 func (j *judge) ownFirst(ctx context.Context, st *session.Stage, policy gate.Policy, of tree.Source,
 	intent Intent) ([]gate.Verdict, error) {
-	facts := gate.CommitFacts{Now: j.state.Now, Commit: of.Base.Hash(), Reachable: true, EnvironmentOnly: true}
+	facts := gate.CommitFacts{Now: j.state.Now, Commit: of.Base.Hash(), Reachable: true,
+		EnvironmentOnly: true}
 	for _, up := range j.state.Upstream(st) {
 		stay, err := j.observer.Stay(ctx, up, of, true)
 		if err != nil {
@@ -329,7 +340,8 @@ func (j *judge) takenBack(st *session.Stage, base git.Hash) (string, error) {
 		case c.Commit == base:
 			return "taken back by " + git.Short(c.By), nil
 		default:
-			return fmt.Sprintf("left out because it contains %s, which %s takes back", git.Short(c.Commit), git.Short(c.By)), nil
+			return fmt.Sprintf("left out because it contains %s, which %s takes back", git.Short(c.Commit),
+				git.Short(c.By)), nil
 		}
 	}
 	return "", nil

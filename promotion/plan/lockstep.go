@@ -13,22 +13,24 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// lockstep makes a candidate wait while another commit soaks in the stage, or in one after it. If that
-// commit is on its way through the stage, it is the candidate.
+// lockstep makes a candidate wait while another commit soaks in the stage, or in one after it. If
+// that commit is on its way through the stage, it is the candidate.
 func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Base,
 	others []Other) (*candidate, []Other, error) {
 	first, verdict, err := ch.pl.soaking(ctx, ch.st, c)
 	if err != nil || first == "" {
 		return c, others, err
 	}
-	if i := slices.IndexFunc(there, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == first }); i >= 0 {
+	if i := slices.IndexFunc(there,
+		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == first }); i >= 0 {
 		through, err := ch.judged(ctx, there[i])
 		if err != nil {
 			return nil, nil, err
 		}
 		if through.state() == gate.Passed {
 			if other, _, err := ch.pl.soaking(ctx, ch.st, through); err != nil || other == "" {
-				return through, append(others, Other{Commit: string(c.source.Base), Reason: "advance: " + verdict.Reason}), err
+				return through,
+					append(others, Other{Commit: string(c.source.Base), Reason: "advance: " + verdict.Reason}), err
 			}
 		}
 	}
@@ -39,7 +41,8 @@ func (ch *chooser) lockstep(ctx context.Context, c *candidate, there []source.Ba
 // soaking returns the commit that soaks in a stage, or in a stage after it, for another stage
 // that it can still enter. It also returns the verdict on a candidate because of this commit. The
 // revision is "" if no commit soaks.
-func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision, gate.Verdict, error) {
+func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate) (tree.Revision,
+	gate.Verdict, error) {
 	after := map[string]bool{st.Policy.Name: true}
 	for _, next := range pl.state.Stages { // earlier stages come first
 		if next != st && !slices.ContainsFunc(next.Policy.After,
@@ -49,7 +52,8 @@ func (pl *Planner) soaking(ctx context.Context, st *session.Stage, c *candidate)
 		after[next.Policy.Name] = true
 		for _, up := range pl.state.UpstreamAndSoaking(next) {
 			has := up.Has()
-			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base || has.Base == c.source.Base {
+			if !after[up.Policy.Name] || has.Base == "" || has.Base == next.Has().Base ||
+				has.Base == c.source.Base {
 				continue
 			}
 			if up.Policy != next.Policy || !next.TakesPairs() {
@@ -92,7 +96,8 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 	}
 	if next := stay.Entered.Add(st.Policy.Promotion.Every); pl.state.Now.Before(next) {
 		c.verdicts = append(c.verdicts, gate.Verdict{
-			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered, Until: next,
+			Gate: gate.Advance, Name: string(model.Batch), State: gate.Pending, Since: stay.Entered,
+			Until: next,
 			Reason: fmt.Sprintf("the last commit came at %s, and the next one comes from %s on",
 				stay.Entered.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)),
 		})
@@ -103,7 +108,8 @@ func (pl *Planner) batch(ctx context.Context, st *session.Stage, c *candidate) e
 // soaksFor returns the verdict of a stage's soak gates about a base commit that may enter it
 // next. The verdict is passed if the stage has no such gate, or would not let the commit in
 // anyway.
-func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict, error) {
+func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source) (gate.Verdict,
+	error) {
 	if st.Environment.Repository == nil || st.Environment.Orders.Rejected[of.Base.Hash()] != nil ||
 		st.Aborted(of.Base.Hash()) != nil {
 		return gate.Verdict{State: gate.Passed}, nil
@@ -133,7 +139,8 @@ func (j *judge) soaksFor(ctx context.Context, st *session.Stage, of tree.Source)
 // neverComes reports whether the stages before keep a base commit out of a stage, unless a person
 // acts. The commit failed in them, left them too early, or cannot reach them either. If the
 // policy requires any stage, this must be true of all stages before.
-func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
+func (pl *Planner) neverComes(ctx context.Context, st *session.Stage, of tree.Source) (bool,
+	error) {
 	policy := st.GatePolicy()
 	facts, err := pl.judge.commitFacts(ctx, st, of)
 	if err != nil {
@@ -193,7 +200,8 @@ type refusal struct {
 }
 
 // bestPair returns the candidate with a base commit of a ring that takes pairs, or nil.
-func (pl *Planner) bestPair(ctx context.Context, st *session.Stage, base tree.Revision) (*candidate, error) {
+func (pl *Planner) bestPair(ctx context.Context, st *session.Stage, base tree.Revision) (*candidate,
+	error) {
 	pairs, err := pl.state.Pairs(ctx, st, []source.Base{{Commit: base.Hash()}})
 	if err != nil {
 		return nil, err
@@ -202,7 +210,8 @@ func (pl *Planner) bestPair(ctx context.Context, st *session.Stage, base tree.Re
 	return ch.best(ctx, pairs[base])
 }
 
-func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.Source) (bool, error) {
+func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.Source) (bool,
+	error) {
 	if st.Environment.Repository == nil {
 		return true, nil
 	}
@@ -232,7 +241,10 @@ func (pl *Planner) wouldRefuse(ctx context.Context, st *session.Stage, of tree.S
 	if err != nil {
 		return false, err
 	}
-	blocks := func(v gate.Verdict) bool { return v.State == gate.Blocked && v.Kind().Effect != gate.Holds }
+	blocks := func(v gate.Verdict) bool {
+		return v.State == gate.Blocked &&
+			v.Kind().Effect != gate.Holds
+	}
 	if slices.ContainsFunc(c.verdicts, blocks) {
 		return true, nil
 	}

@@ -55,7 +55,8 @@ func (ch *chooser) preloadPairs(ctx context.Context, sources []tree.Source) erro
 		})
 }
 
-// takesOwn reports whether the stage takes the newest own files before the rings before it had them.
+// takesOwn reports whether the stage takes the newest own files before the rings before it had
+// them.
 func (ch *chooser) takesOwn() bool {
 	return (ch.intent.Skip.OwnAtOnce || ch.intent.onlyClusters) && ch.st.Ring != nil &&
 		len(ch.st.Ring.After) > 0 && ch.st.Has().Base != ""
@@ -84,9 +85,10 @@ func (ch *chooser) judged(ctx context.Context, b source.Base) (*candidate, error
 	return ch.best(ctx, ch.sources(b))
 }
 
-// paired returns the base commits that all rings before have or had with own files that the stage may
-// get, and why the others are not among them.
-func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []source.Base, others []Other, err error) {
+// paired returns the base commits that all rings before have or had with own files that the stage
+// may get, and why the others are not among them.
+func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []source.Base,
+	others []Other, err error) {
 	for _, b := range newer {
 		if len(ch.sources(b)) > 0 {
 			there = append(there, b)

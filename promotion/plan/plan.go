@@ -7,9 +7,9 @@
 // also plans rollbacks, holds and hydration. It writes nothing.
 //
 // For example, the State is of the first commit of examples/promotion, before any promotion. Plan
-// returns a StageStatus for each stage. For dev, its State is ready, and its Step has the Kind first
-// and this commit as the Base of its Source. For stage, the State is waiting, because the commit has
-// not been in dev.
+// returns a StageStatus for each stage. For dev, its State is ready, and its Step has the Kind
+// first and this commit as the Base of its Source. For stage, the State is waiting, because the
+// commit has not been in dev.
 package plan
 
 import (
@@ -82,7 +82,8 @@ type Plan struct {
 	By     string                       `json:"by,omitempty"`
 	Skip   gate.Skip                    `json:"skip,omitzero"`
 	Stages []*StageStatus               `json:"stages"`
-	Stops  []*StageStatus               `json:"stops"` // Stages under their old name, which v1alpha1 keeps
+	// Stages under their old name, which v1alpha1 keeps
+	Stops []*StageStatus `json:"stops"`
 }
 
 // Plan returns the steps that are possible now for the stages of the request.
@@ -111,7 +112,8 @@ type Look struct {
 }
 
 // plan returns the step that is possible for one stage.
-func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (*StageStatus, error) {
+func (pl *Planner) plan(ctx context.Context, st *session.Stage, intent Intent) (*StageStatus,
+	error) {
 	l, err := pl.Look(ctx, st)
 	if err != nil {
 		return nil, err
@@ -188,7 +190,8 @@ const MaxTried = 5
 
 // next finds the next commit of a stage. If the change of a candidate is blocked, another one may
 // advance: a broken commit does not block older ones, nor the environment's own files.
-func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent, drift bool) error {
+func (pl *Planner) next(ctx context.Context, st *session.Stage, out *StageStatus, intent Intent,
+	drift bool) error {
 	excluded := map[tree.Source]string{}
 	var found *StageStatus
 	if intent.Commit == "" && intent.Skip.IsZero() && !drift {
@@ -244,9 +247,11 @@ func waitsForOwn(step *Step) bool {
 	return waits
 }
 
-// tooEarly reports whether the first step of a ring brings own files from before the ring had anything.
+// tooEarly reports whether the first step of a ring brings own files from before the ring had
+// anything.
 func tooEarly(st *session.Stage, step *Step) bool {
-	if step == nil || step.Kind != First || !st.TakesPairs() || step.Prepared == nil || step.Prepared.record == nil ||
+	if step == nil || step.Kind != First || !st.TakesPairs() || step.Prepared == nil ||
+		step.Prepared.record == nil ||
 		step.Source.Environment == tree.RevisionOf(st.Environment.Own.Commit) {
 		return false
 	}
@@ -258,7 +263,8 @@ func tooEarly(st *session.Stage, step *Step) bool {
 // lets such changes skip the soak.
 func (pl *Planner) addsClusters(ctx context.Context, st *session.Stage) (bool, error) {
 	has, own := st.Has(), tree.RevisionOf(st.Environment.Own.Commit)
-	if !st.TakesPairs() || !st.Policy.Promotion.OwnChanges.Clusters || has.Base == "" || has.Environment == own {
+	if !st.TakesPairs() || !st.Policy.Promotion.OwnChanges.Clusters || has.Base == "" ||
+		has.Environment == own {
 		return false, nil
 	}
 	step := &Step{Kind: Configure, Source: tree.Source{Base: has.Base, Environment: own}}
@@ -286,9 +292,11 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 	if err != nil {
 		return err
 	}
-	if drift && (c == nil || c.state() != gate.Passed) { // a commit that waits does not keep files from being restored
+	// a commit that waits does not keep files from being restored
+	if drift && (c == nil || c.state() != gate.Passed) {
 		if c != nil {
-			others = slices.Insert(others, 0, Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
+			others = slices.Insert(others, 0,
+				Other{Commit: string(c.source.Base), Reason: gate.Reason(c.verdicts)})
 		}
 		c = &candidate{source: st.Has(), kind: Restore}
 	}
@@ -296,7 +304,8 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 	if c == nil {
 		return pl.explainNothing(ctx, st, out)
 	}
-	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts, EndsHold: c.ends, contains: c.contains}
+	out.Step = &Step{Kind: c.kind, Source: c.source, Verdicts: c.verdicts, EndsHold: c.ends,
+		contains: c.contains}
 	if c.state() == gate.Passed {
 		if err := pl.planStep(ctx, st, out.Step, intent); err != nil {
 			return err
@@ -308,9 +317,11 @@ func (pl *Planner) try(ctx context.Context, st *session.Stage, out *StageStatus,
 
 // planStep compiles a candidate that passed the gates of the commit, and evaluates the gates of
 // the change.
-func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, intent Intent) error {
+func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step,
+	intent Intent) error {
 	skip := intent.Skip
-	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure && st.Ring != nil && len(st.Ring.After) > 0
+	skip.OwnAtOnce = skip.OwnAtOnce && step.Kind == Configure && st.Ring != nil &&
+		len(st.Ring.After) > 0
 	named := intent
 	named.Skip = skip
 	c := extra{verdicts: step.Verdicts, trailers: step.decided(named)}
@@ -349,7 +360,8 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step, 
 }
 
 // AskAgain evaluates the gates of a step's change again, and replaces their verdicts.
-func (pl *Planner) AskAgain(ctx context.Context, st *session.Stage, step *Step, skip gate.Skip) error {
+func (pl *Planner) AskAgain(ctx context.Context, st *session.Stage, step *Step,
+	skip gate.Skip) error {
 	return pl.judge.change(ctx, st, step, skip)
 }
 
@@ -362,7 +374,8 @@ func (out *StageStatus) conclude() {
 			out.Reason += "; " + out.Resumes.Decision(out.Environment)
 		}
 		switch {
-		case step.Prepared != nil && step.Prepared.record == nil && step.Change != nil && step.Change.Errors > 0:
+		case step.Prepared != nil && step.Prepared.record == nil && step.Change != nil &&
+			step.Change.Errors > 0:
 			// The policy allows errors, and nothing compiles without errors.
 			out.State, out.Reason = Blocked, step.Source.Base.Short()+" cannot be compiled at all"
 		case step.Prepared != nil && step.Prepared.Commit.IsZero() && step.Kind == Restore:

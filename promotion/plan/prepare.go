@@ -60,7 +60,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	p := &Prepared{diagnostics: compiled.Diagnostics}
 	step.Prepared = p
 	step.Change = &gate.Change{
-		Environment: st.Policy.Name, Ring: st.RingName(), Base: step.Source.Base.Hash(), Own: step.Source.Environment.Hash(),
+		Environment: st.Policy.Name, Ring: st.RingName(), Base: step.Source.Base.Hash(),
+		Own:    step.Source.Environment.Hash(),
 		Errors: compiled.Errors, Kept: compiled.Kept, Removals: compiled.Removals,
 	}
 	if compiled.Tree == nil {
@@ -103,7 +104,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	p.Commit, p.Packs, p.Message = tree.Revision(result.Commit).Hash(), ledger.Packs(pack), result.Message
+	p.Commit, p.Packs, p.Message = tree.Revision(result.Commit).Hash(), ledger.Packs(pack),
+		result.Message
 	p.record = result.Changes[0].Record
 	step.Tree, step.Commit = p.record.Tree, string(result.Commit)
 	step.NoOp = st.Environment.Restored.IsZero() && len(result.Changes[0].Written) == 0 &&
@@ -114,7 +116,8 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 // setsBack returns an obstacle if a cluster type has moved to this ring from another one and
 // would get an older base commit, or older own files. It returns "" if there is no obstacle. Only
 // a person may roll back.
-func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *tree.Tree) (string, error) {
+func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *tree.Tree) (string,
+	error) {
 	if st.Ring == nil || st.Environment.Record == nil || step.Kind == RollBack {
 		return "", nil
 	}
@@ -131,7 +134,8 @@ func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *
 		if !here || tree.IsShard(e.Name) || e.Ring == st.Ring.Name {
 			continue
 		}
-		if slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
+		if slices.ContainsFunc(newer,
+			func(b source.Base) bool { return tree.RevisionOf(b.Commit) == is.Base }) {
 			return fmt.Sprintf("cluster type %s came from ring %s with %s, which is newer: promote that, "+
 				"or a later one", e.Name, e.Ring, is.Base.Short()), nil
 		}
@@ -141,7 +145,8 @@ func (m *maker) setsBack(ctx context.Context, st *session.Stage, step *Step, t *
 		}
 		if ownNewer {
 			return fmt.Sprintf("cluster type %s came from ring %s with own files of %s, which are newer: "+
-				"they come when ring %[2]s has had them long enough", e.Name, e.Ring, is.Environment.Short()), nil
+					"they come when ring %[2]s has had them long enough", e.Name, e.Ring, is.Environment.Short()),
+				nil
 		}
 	}
 	return "", nil
@@ -162,11 +167,12 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	text := m.message(st, step, &c)
 	pack := st.Environment.Repository.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
-	result, err := st.Environment.Tree.Restore(st.Environment.Folder, view, func(r *tree.Record) error {
-		r.Clock = m.state.Request.Clock()
-		st.SetHold(r, c.hold)
-		return nil
-	}, pack, m.commitInfo(st, step.Source, text, c.decided))
+	result, err := st.Environment.Tree.Restore(st.Environment.Folder, view,
+		func(r *tree.Record) error {
+			r.Clock = m.state.Request.Clock()
+			st.SetHold(r, c.hold)
+			return nil
+		}, pack, m.commitInfo(st, step.Source, text, c.decided))
 	if err != nil {
 		return err
 	}
@@ -204,7 +210,8 @@ func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, err
 	return &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack)}, nil
 }
 
-// decided returns the trailers of a step that somebody named, or for which gates were to be passed over.
+// decided returns the trailers of a step that somebody named, or for which gates were to be passed
+// over.
 func (step *Step) decided(intent Intent) (out []string) {
 	trailer := func(name, value string) {
 		if value = message.Fold(value); value != "" {
@@ -231,7 +238,10 @@ func (step *Step) decided(intent Intent) (out []string) {
 }
 
 // describeHold returns the author and reason of a hold, as text.
-func describeHold(hold *tree.Hold) string { return strings.TrimPrefix(hold.By+": "+hold.Reason, ": ") }
+func describeHold(
+	hold *tree.Hold) string {
+	return strings.TrimPrefix(hold.By+": "+hold.Reason, ": ")
+}
 
 // message returns the message of a commit, with trailers that mirror the record.
 func (m *maker) message(st *session.Stage, step *Step, c *extra) string {
@@ -267,7 +277,8 @@ func (m *maker) title(st *session.Stage, step *Step) string {
 		return fmt.Sprintf("Configure %s as of %s", st.ID(), step.Source.Environment.Short())
 	case RollBack:
 		if step.Source.Base == st.Has().Base {
-			return fmt.Sprintf("Roll %s back to its own files of %s", st.ID(), step.Source.Environment.Short())
+			return fmt.Sprintf("Roll %s back to its own files of %s", st.ID(),
+				step.Source.Environment.Short())
 		}
 		return fmt.Sprintf("Roll %s back to %s", st.ID(), step.Source.Base.Short())
 	case Restore:
@@ -278,7 +289,8 @@ func (m *maker) title(st *session.Stage, step *Step) string {
 
 // commitInfo returns author, time and message of a commit, which are the same whoever
 // makes it.
-func (m *maker) commitInfo(st *session.Stage, of tree.Source, text string, decided time.Time) tree.CommitInfo {
+func (m *maker) commitInfo(st *session.Stage, of tree.Source, text string,
+	decided time.Time) tree.CommitInfo {
 	by := m.state.Request.Author(m.state.CommitTime(st, of, decided))
 	return tree.CommitInfo{Message: text, RecordTrailer: session.RecordTrailer, Name: by.Name,
 		Email: by.Email, When: by.When, Sign: by.Sign}

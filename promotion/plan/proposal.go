@@ -95,7 +95,8 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 	}
 	where := "branch " + st.PromotionBranch()
 	if !st.Environment.Repository.Plain {
-		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(), st.Environment.Branch)
+		open, err := st.Environment.Repository.Forge.FindChange(ctx, st.PromotionBranch(),
+			st.Environment.Branch)
 		if err != nil || open == nil { // somebody has closed it
 			return err
 		}
@@ -121,7 +122,8 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 	out.Since = p.Committer.When.UTC()
 	if p.moved {
 		out.State, out.Reason = Blocked,
-			fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.Environment.Branch, off)
+			fmt.Sprintf("%s; branch %s has moved since: decide it again, or %s", what, st.Environment.Branch,
+				off)
 		return nil
 	}
 	out.State, out.Reason = Proposed, fmt.Sprintf("%s; it waits to be merged, and %s", what, off)
@@ -130,12 +132,14 @@ func (pl *Planner) keepDecided(ctx context.Context, st *session.Stage, out *Stag
 
 // resume continues the proposal of a named commit, unless the stage has that commit or a newer
 // one.
-func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, out *StageStatus) error {
+func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal,
+	out *StageStatus) error {
 	newer, err := pl.state.Newer(st.Has())
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == p.source.Base })
+	i := slices.IndexFunc(newer,
+		func(b source.Base) bool { return tree.RevisionOf(b.Commit) == p.source.Base })
 	if i < 0 && p.source.Base != st.Has().Base {
 		return nil
 	}
@@ -144,7 +148,8 @@ func (pl *Planner) resume(ctx context.Context, st *session.Stage, p *Proposal, o
 		By: message.Trailer(p.Message, message.ByTrailer), resumes: p,
 	}
 	if skipped := message.Trailer(p.Message, message.SkipTrailer); skipped != "" {
-		out.Resumes.Skip = gate.Skip{Gates: strings.Split(skipped, ", "), Reason: out.Resumes.Reason, By: out.Resumes.By}
+		out.Resumes.Skip = gate.Skip{Gates: strings.Split(skipped, ", "), Reason: out.Resumes.Reason,
+			By: out.Resumes.By}
 	}
 	return nil
 }
@@ -159,5 +164,6 @@ func (i *Intent) Decision(environment string) string {
 	if i.reason() != "" {
 		why = ": " + terminal.Line(i.reason())
 	}
-	return fmt.Sprintf("it was named%s%s, and `kalypso promote abort --env %s` calls it off", by, why, environment)
+	return fmt.Sprintf("it was named%s%s, and `kalypso promote abort --env %s` calls it off", by, why,
+		environment)
 }

@@ -42,7 +42,8 @@ type noneEarlier string
 func (e noneEarlier) Error() string { return string(e) }
 
 // Rollback returns the status of a rollback, with its step. It ignores gates.
-func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo, d Decision) (*StageStatus, error) {
+func (pl *Planner) Rollback(ctx context.Context, st *session.Stage, to RollbackTo,
+	d Decision) (*StageStatus, error) {
 	has := st.Has()
 	earlier := pl.earlier
 	if to.Own {
@@ -139,11 +140,13 @@ func (d Decision) Deadline() string {
 }
 
 // earlier returns the state of the environment to go back to.
-func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past, error) {
+func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past,
+	error) {
 	if to.Commit == "" {
 		had, err := st.Environment.History.BasesBefore(ctx, st.RingName())
 		had = slices.DeleteFunc(had, func(p session.Past) bool { // a rejected commit comes nowhere
-			return st.Environment.Orders.Rejected[st.Environment.SourceIn(p.Record, st.RingName()).Base.Hash()] != nil
+			return st.Environment.Orders.Rejected[st.Environment.SourceIn(p.Record,
+				st.RingName()).Base.Hash()] != nil
 		})
 		steps := max(1, to.Steps)
 		switch {
@@ -153,8 +156,9 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 			return session.Past{}, noneEarlier("it had no other base commit before what it has, so there " +
 				"is nothing to go back to; " + pl.remains(st))
 		case steps > len(had):
-			return session.Past{}, noneEarlier(fmt.Sprintf("it had %s before what it has (%s), so there is nothing %s back",
-				message.Count(len(had), "base commit"), pl.names(st, had), message.Count(steps, "step")))
+			return session.Past{},
+				noneEarlier(fmt.Sprintf("it had %s before what it has (%s), so there is nothing %s back",
+					message.Count(len(had), "base commit"), pl.names(st, had), message.Count(steps, "step")))
 		}
 		return had[steps-1], nil
 	}
@@ -181,8 +185,9 @@ func (pl *Planner) earlier(ctx context.Context, st *session.Stage, to RollbackTo
 		}
 		return p, nil
 	}
-	return session.Past{}, noneEarlier(fmt.Sprintf("it never had %s, but %s; `kalypso audit --env %s` lists what it had",
-		to.Commit, cmp.Or(pl.names(st, had), "nothing else"), st.Policy.Name))
+	return session.Past{},
+		noneEarlier(fmt.Sprintf("it never had %s, but %s; `kalypso audit --env %s` lists what it had",
+			to.Commit, cmp.Or(pl.names(st, had), "nothing else"), st.Policy.Name))
 }
 
 // maxNames is the largest number of commits that a message lists.
@@ -192,7 +197,8 @@ const maxNames = 5
 func (pl *Planner) names(st *session.Stage, states []session.Past) string {
 	var out []string
 	for _, p := range states {
-		if name := st.Environment.SourceIn(p.Record, st.RingName()).Base.Short(); !slices.Contains(out, name) {
+		if name := st.Environment.SourceIn(p.Record, st.RingName()).Base.Short(); !slices.Contains(out,
+			name) {
 			out = append(out, name)
 		}
 	}
@@ -215,14 +221,16 @@ func (pl *Planner) remains(st *session.Stage) string {
 // asLeft returns the newest state of an environment with the same commit in a stage as in the
 // given state, and without edits of generated files. If there is no such state, it returns the
 // given one.
-func (pl *Planner) asLeft(ctx context.Context, st *session.Stage, target session.Past) (session.Past, error) {
+func (pl *Planner) asLeft(ctx context.Context, st *session.Stage,
+	target session.Past) (session.Past, error) {
 	out, found := target, false
 	var failed error
 	err := st.Environment.History.Each(ctx, func(p session.Past) bool {
 		if found = found || p.ID == target.ID; !found {
 			return true
 		}
-		if st.Environment.SourceIn(p.Record, st.RingName()) != st.Environment.SourceIn(target.Record, st.RingName()) {
+		if st.Environment.SourceIn(p.Record, st.RingName()) != st.Environment.SourceIn(target.Record,
+			st.RingName()) {
 			return false
 		}
 		view, err := st.Environment.Repository.View(st.Environment.Branch, p.ID)
@@ -239,9 +247,10 @@ func (pl *Planner) asLeft(ctx context.Context, st *session.Stage, target session
 	return out, cmp.Or(err, failed)
 }
 
-// earlierOwn returns the newest state with each of the earlier own files that a stage had, and of these
-// the one to go back to.
-func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past, error) {
+// earlierOwn returns the newest state with each of the earlier own files that a stage had, and of
+// these the one to go back to.
+func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to RollbackTo) (session.Past,
+	error) {
 	states, err := st.Environment.History.All(ctx)
 	if err != nil {
 		return session.Past{}, err
@@ -263,7 +272,8 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 		case err != nil:
 			return session.Past{}, err
 		case !older:
-		case to.Commit != "" && len(to.Commit) >= 7 && strings.HasPrefix(string(is.Environment), to.Commit):
+		case to.Commit != "" && len(to.Commit) >= 7 &&
+			strings.HasPrefix(string(is.Environment), to.Commit):
 			return p, nil
 		default:
 			had = append(had, p)
@@ -273,7 +283,8 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 	switch {
 	case to.Commit != "":
 		return session.Past{}, noneEarlier(fmt.Sprintf("it never had earlier own files of %s: --to "+
-			"takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists what it had",
+			"takes the id of a commit, or its first 7 digits or more, and `kalypso audit --env %s` lists "+
+			"what it had",
 			to.Commit, st.Policy.Name))
 	case len(had) == 0:
 		return session.Past{}, noneEarlier("it had no earlier own files, so there is nothing to go " +
@@ -317,6 +328,7 @@ func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Ho
 	if hold == nil {
 		c.trailers = append(c.trailers, verify.ReleaseTrailer+": "+st.ID())
 	}
-	p, err := pl.maker.restate(st, c, hold == nil && before != nil) // also of one that the record does not have
+	// also of one that the record does not have
+	p, err := pl.maker.restate(st, c, hold == nil && before != nil)
 	return status, p, err
 }

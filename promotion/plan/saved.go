@@ -17,7 +17,8 @@ var ErrMoved = errors.New("what the plan rests on has moved since it was made: p
 // Check returns ErrMoved if the inputs of a saved plan have changed.
 func (pl *Planner) Check(saved *Plan) error {
 	now := pl.inputs()
-	if !maps.EqualFunc(now, saved.Inputs, func(a, b map[string]string) bool { return maps.Equal(a, b) }) {
+	if !maps.EqualFunc(now, saved.Inputs,
+		func(a, b map[string]string) bool { return maps.Equal(a, b) }) {
 		for url, refs := range saved.Inputs {
 			for ref, id := range refs {
 				if now[url][ref] != id {

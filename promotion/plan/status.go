@@ -226,7 +226,8 @@ func (pl *Planner) own(most int) (out []OwnStatus, err error) {
 		seen := 0
 		for _, c := range commits {
 			is := OwnStatus{env.Name(), CommitStatus{Commit: c.Commit.String(),
-				Subject: message.FirstLine(c.Message), Author: terminal.Line(c.Author), Stages: map[string]string{}}}
+				Subject: message.FirstLine(c.Message), Author: terminal.Line(c.Author),
+				Stages: map[string]string{}}}
 			for _, id := range has[tree.RevisionOf(c.Commit)] {
 				is.Stages[id] = "here"
 			}

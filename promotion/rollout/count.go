@@ -121,7 +121,8 @@ func Count(w *Wanted, reports []Report, o Options) *Counts {
 		t.Excluded += state.Counts.Excluded
 		counts.Assignments = append(counts.Assignments, state)
 	}
-	slices.SortFunc(counts.Assignments, func(a, b AssignmentState) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(counts.Assignments,
+		func(a, b AssignmentState) int { return strings.Compare(a.ID, b.ID) })
 	return counts
 }
 
@@ -140,7 +141,8 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 			r.At = o.Now
 		case future:
 			r = Report{Cluster: r.Cluster, Assignment: r.Assignment, By: r.By, State: Unknown,
-				Message: fmt.Sprintf("reports %s as of %s, which has not come yet", r.State, r.At.UTC().Format(time.RFC3339))}
+				Message: fmt.Sprintf("reports %s as of %s, which has not come yet", r.State,
+					r.At.UTC().Format(time.RFC3339))}
 		}
 		clusters := newest[r.Assignment]
 		if clusters == nil {
@@ -153,7 +155,8 @@ func newestReports(reports []Report, o Options) map[string]map[string]Report {
 	}
 	for _, clusters := range newest {
 		for name, r := range clusters {
-			if o.StaleAfter > 0 && r.State != Failed && r.State != Unknown && r.At.Before(o.Now.Add(-o.StaleAfter)) {
+			if o.StaleAfter > 0 && r.State != Failed && r.State != Unknown &&
+				r.At.Before(o.Now.Add(-o.StaleAfter)) {
 				r.Since, r.State = time.Time{}, Stale
 				clusters[name] = r
 			}
@@ -192,7 +195,8 @@ func stateOf(a *Assignment, newest map[string]Report, exclude bool) AssignmentSt
 	all := make([]Report, 0, len(clusters))
 	for _, name := range clusters {
 		r, there := newest[name]
-		if unnamed, reported := newest[""]; reported && len(clusters) == 1 && (!there || compareReports(r, unnamed) < 0) {
+		if unnamed, reported := newest[""]; reported && len(clusters) == 1 &&
+			(!there || compareReports(r, unnamed) < 0) {
 			r, there = unnamed, true
 			r.Cluster = name
 		}
@@ -241,7 +245,8 @@ func silent(cluster string, others []Report) (Report, []Report) {
 func summary(a *Assignment, reports []Report, exclude bool) AssignmentState {
 	counted := reports
 	if exclude {
-		counted = slices.DeleteFunc(slices.Clone(reports), func(r Report) bool { return r.State == Stale })
+		counted = slices.DeleteFunc(slices.Clone(reports),
+			func(r Report) bool { return r.State == Stale })
 	}
 	if len(counted) == 0 {
 		counted = reports

@@ -47,7 +47,8 @@ type Wanted struct {
 	// wanted, newest first: a report about any of them counts.
 	Commits     []git.Hash
 	Assignments []Assignment // sorted by ID
-	Tree        origin.Tree  // where the tree is; the zero Tree if reports do not say where they take it from
+	// where the tree is; the zero Tree if reports do not say where they take it from
+	Tree origin.Tree
 }
 
 // State is the newest reported state of an assignment, on one or all of its clusters.
@@ -64,7 +65,8 @@ const (
 )
 
 // badness orders the states, the worst last.
-var badness = map[State]int{Healthy: 0, Progressing: 1, Suspended: 2, Stale: 3, Unknown: 4, Failed: 5}
+var badness = map[State]int{Healthy: 0, Progressing: 1, Suspended: 2, Stale: 3, Unknown: 4,
+	Failed: 5}
 
 // Compare orders states, the worst last.
 func (s State) Compare(other State) int { return cmp.Compare(badness[s], badness[other]) }

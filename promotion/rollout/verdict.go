@@ -91,7 +91,8 @@ func (c *Counts) Verdict(p Policy) (Verdict, string) {
 }
 
 // Empty is the reason for the verdict on a rollout without assignments.
-const Empty = "nothing is assigned, which proves nothing; gates.rollout.allowEmpty lets such a commit count"
+const Empty = "nothing is assigned, which proves nothing; gates.rollout.allowEmpty lets such a " +
+	"commit count"
 
 func percentOf(min string) string {
 	if min == "" {

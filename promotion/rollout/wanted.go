@@ -35,7 +35,9 @@ func WantedOf(record *tree.Record, clusterTypes func(name string) bool,
 			listed = slices.Compact(slices.Sorted(slices.Values(clusters(entry.Name))))
 		}
 		for i := range c.Assignments {
-			out = append(out, assignmentOf(record.Environment, model.TypeOfFolder(entry.Name), c.Assignments[i].Folder, listed))
+			out = append(out,
+				assignmentOf(record.Environment, model.TypeOfFolder(entry.Name), c.Assignments[i].Folder,
+					listed))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Assignment) int { return strings.Compare(a.ID, b.ID) })
@@ -52,7 +54,8 @@ func merged(sorted []Assignment) []Assignment {
 			out = append(out, a)
 			continue
 		}
-		out[n].Clusters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[n].Clusters, a.Clusters))))
+		out[n].Clusters = slices.Compact(
+			slices.Sorted(slices.Values(slices.Concat(out[n].Clusters, a.Clusters))))
 		if out[n].Version != a.Version {
 			out[n].Version = "" // each class has its own
 		}
@@ -74,7 +77,8 @@ func TargetsOf(record *tree.Record, targets func(name string) bool) []Assignment
 	return out
 }
 
-func assignmentOf(environment, clusterType string, f backends.Folder, clusters []string) Assignment {
+func assignmentOf(environment, clusterType string, f backends.Folder,
+	clusters []string) Assignment {
 	a := Assignment{
 		ID:          environment + "/" + clusterType + "/" + f.DeploymentTarget,
 		ClusterType: clusterType, Workload: f.Workload, Version: f.Version, Target: f.DeploymentTarget,

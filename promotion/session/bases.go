@@ -90,7 +90,8 @@ type mergedBase struct {
 
 // mergedInto reports whether a commit outside of the main line of a head is an ancestor of the
 // head. newer are the commits of the main line that have it as an ancestor.
-func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.Hash]bool, found bool, err error) {
+func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.Hash]bool,
+	found bool, err error) {
 	line := map[git.Hash]int{}
 	var links []git.Link
 	for l, err := range objects.Mainline(head) {
@@ -102,7 +103,8 @@ func mergedInto(objects *git.Repository, head, commit git.Hash) (newer map[git.H
 	}
 	// The newest commit of the main line that it has: the others that it has are older.
 	has := len(links)
-	err = eachAncestor(objects, []git.Hash{commit}, line, func(git.Hash) {}, func(at int) { has = min(has, at) })
+	err = eachAncestor(objects, []git.Hash{commit}, line, func(git.Hash) {},
+		func(at int) { has = min(has, at) })
 	if errors.As(err, new(*git.MissingError)) || errors.As(err, new(*remote.NotFoundError)) {
 		return nil, false, nil // it is nowhere here
 	}

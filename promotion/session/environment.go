@@ -27,9 +27,10 @@ type Environment struct {
 	Branch     string
 	Folder     string   // of the tree in the branch; "" for its root
 	Tip        git.Hash // zero if the branch does not exist
-	Begins     bool     // the branch does not exist, and begins with the history of another one, at Tip
-	Tree       *tree.Branch
-	Record     *tree.Record
+	// the branch does not exist, and begins with the history of another one, at Tip
+	Begins bool
+	Tree   *tree.Branch
+	Record *tree.Record
 	// Problems are the reasons why the record cannot be read.
 	Problems []diag.Diagnostic
 	Own      source.Own // the place of the environment's own files, at the platform's head
@@ -59,7 +60,8 @@ func noRings(policy *model.Declaration) error {
 }
 
 // openEnvironment finds the place of an environment's tree.
-func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) (*Environment, error) {
+func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) (*Environment,
+	error) {
 	out := &Environment{Policy: policy}
 	g := policy.GitOps
 	switch {
@@ -88,12 +90,14 @@ func (s *State) openEnvironment(ctx context.Context, policy *model.Declaration) 
 		out.Repository.elsewhere = ledger.NewStatuses(notes, s.opener.names)
 	}
 	out.Branch, out.Folder = g.Branch, strings.TrimPrefix(path.Clean("/"+g.Path), "/")
-	if p := s.Platform; out.Repository == p.Repository && out.Branch == p.Branch && source.Overlap(p.path, out.Folder) {
+	if p := s.Platform; out.Repository == p.Repository && out.Branch == p.Branch &&
+		source.Overlap(p.path, out.Folder) {
 		return nil, fmt.Errorf("its tree would be kept in branch %s, which it is promoted from: name a "+
 			"branch of its own in gitops", out.Branch)
 	}
 	out.Tip = out.Repository.Refs[BranchRef(out.Branch)]
-	out.Aside = len(s.Request.Environments) > 0 && !slices.Contains(s.Request.Environments, policy.Name)
+	out.Aside = len(s.Request.Environments) > 0 &&
+		!slices.Contains(s.Request.Environments, policy.Name)
 	return out, nil
 }
 
@@ -223,12 +227,14 @@ func (env *Environment) ringsIn(record *tree.Record) []tree.Ring {
 }
 
 // DriftIn returns the drift of the environment in a commit with a record, which may be nil.
-func (env *Environment) DriftIn(ctx context.Context, at *tree.Branch, record *tree.Record) ([]tree.Drift, error) {
+func (env *Environment) DriftIn(ctx context.Context, at *tree.Branch,
+	record *tree.Record) ([]tree.Drift, error) {
 	if record == nil {
 		return nil, nil
 	}
 	err := env.Repository.Remote.Prefetch(ctx, clusterTypesOf(record))
-	if err != nil && !errors.As(err, new(*remote.NotFoundError)) { // somebody may have written an id without an object
+	// somebody may have written an id without an object
+	if err != nil && !errors.As(err, new(*remote.NotFoundError)) {
 		return nil, err
 	}
 	return at.Drift(env.Folder)

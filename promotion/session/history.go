@@ -72,7 +72,8 @@ func (h *History) more(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.whole = len(links) < h.depth || h.depth >= ledger.MaxDepth || len(links[len(links)-1].Parents) == 0
+	h.whole = len(links) < h.depth || h.depth >= ledger.MaxDepth ||
+		len(links[len(links)-1].Parents) == 0
 	var ids []git.Hash
 	records := map[git.Hash]git.Hash{} // commit -> its record
 	objects := env.Repository.Staging
@@ -146,7 +147,8 @@ func (h *History) Deployed(ctx context.Context, ring string) (run []git.Hash, er
 // Running returns the commits in which a ring has its present files, newest first. landings are
 // the commits among them that deployed a source, newest first. The first landing deployed the
 // present source. It returns nil if the ring has no source.
-func (h *History) Running(ctx context.Context, ring string) (commits, landings []git.Hash, err error) {
+func (h *History) Running(ctx context.Context, ring string) (commits, landings []git.Hash,
+	err error) {
 	if h.of.has(ring) == (tree.Source{}) {
 		return nil, nil, nil
 	}
@@ -196,7 +198,8 @@ func (env *Environment) filesIn(record *tree.Record, ring string) string {
 	var b strings.Builder
 	for i := range record.ClusterTypes {
 		e := &record.ClusterTypes[i]
-		if ring == "" || e.Ring == ring || tree.IsShard(e.Name) || env.Policy.Promotion.Ring(e.Ring) == nil {
+		if ring == "" || e.Ring == ring || tree.IsShard(e.Name) ||
+			env.Policy.Promotion.Ring(e.Ring) == nil {
 			fmt.Fprintln(&b, e.Name, e.Record)
 		}
 	}
@@ -316,7 +319,8 @@ func (h *History) BasesBefore(ctx context.Context, ring string) ([]Past, error) 
 }
 
 // had returns which of some base commits a ring has or had.
-func (h *History) had(ctx context.Context, ring string, of []source.Base) (map[tree.Revision]bool, error) {
+func (h *History) had(ctx context.Context, ring string, of []source.Base) (map[tree.Revision]bool,
+	error) {
 	wanted := map[tree.Revision]bool{}
 	for _, b := range of {
 		wanted[tree.RevisionOf(b.Commit)] = true
@@ -392,7 +396,8 @@ func (env *Environment) Introduced(ctx context.Context, i int) (int, error) {
 	p, there, err := env.History.At(ctx, i)
 	for err == nil && there {
 		var older Past
-		if older, there, err = env.History.At(ctx, i+1); err != nil || !there || older.RecordID != p.RecordID {
+		if older, there,
+			err = env.History.At(ctx, i+1); err != nil || !there || older.RecordID != p.RecordID {
 			break
 		}
 		i++
@@ -403,19 +408,22 @@ func (env *Environment) Introduced(ctx context.Context, i int) (int, error) {
 // CompiledFrom returns the source commits of retained files of a cluster type. They are the
 // commits of the newest state in which the files were not retained. It returns the zero Source if
 // the history has no such state.
-func (env *Environment) CompiledFrom(ctx context.Context, kept *tree.ClusterTypeRecord) (tree.Source, error) {
+func (env *Environment) CompiledFrom(ctx context.Context,
+	kept *tree.ClusterTypeRecord) (tree.Source, error) {
 	var of tree.Source
 	var failed error
 	err := env.History.Each(ctx, func(p Past) bool {
 		if p.Record == nil {
 			return true
 		}
-		i := slices.IndexFunc(p.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
+		i := slices.IndexFunc(p.Record.ClusterTypes,
+			func(e tree.ClusterTypeEntry) bool { return e.Name == kept.Name })
 		if i < 0 {
 			return false
 		}
 		e := &p.Record.ClusterTypes[i]
-		if failed = env.Repository.Remote.Prefetch(ctx, []git.Hash{tree.Revision(e.Record).Hash()}); failed != nil {
+		if failed = env.Repository.Remote.Prefetch(ctx,
+			[]git.Hash{tree.Revision(e.Record).Hash()}); failed != nil {
 			return false
 		}
 		data, err := env.Repository.Staging.Blob(tree.Revision(e.Record).Hash())

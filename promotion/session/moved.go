@@ -16,8 +16,8 @@ import (
 // Moved returns how the tree of a stage's environment moved. It returns nil if the tree has not
 // moved. There are two kinds of moves:
 //
-//   - gitops now names a place without a record, and an earlier commit of the platform names a place
-//     that still has the tree.
+//   - gitops now names a place without a record, and an earlier commit of the platform names a
+//     place that still has the tree.
 //   - Another folder of the environment's branch got the tree after the folder that gitops names.
 //
 // Clusters that were bootstrapped before the move pull the old place and get no new commits. If
@@ -64,16 +64,18 @@ func (s *State) Moved(ctx context.Context, st *Stage) (*Move, error) {
 	return nil, nil
 }
 
-// movedBack is Moved for an environment whose place has a record, which may be left from an earlier time.
+// movedBack is Moved for an environment whose place has a record, which may be left from an earlier
+// time.
 func (env *Environment) movedBack(ctx context.Context) (*Move, error) {
 	history := func(yield func(git.Link, error) bool) {
 		if err := env.History.Each(ctx, func(p Past) bool { return yield(p.Link, nil) }); err != nil {
 			yield(git.Link{}, err)
 		}
 	}
-	folder, newer, err := env.Tree.Newer(env.Policy.Name, env.Folder, history, func(records []git.Hash) error {
-		return env.Repository.Remote.Prefetch(ctx, records)
-	})
+	folder, newer, err := env.Tree.Newer(env.Policy.Name, env.Folder, history,
+		func(records []git.Hash) error {
+			return env.Repository.Remote.Prefetch(ctx, records)
+		})
 	if err != nil || newer == nil {
 		return nil, err
 	}
@@ -87,8 +89,8 @@ type Move struct {
 	Was, Is     string // the folder if only that differs, else the whole place
 	// Former is the environment in its old place; nil if that is a folder of the same branch.
 	Former *Environment
-	// Gone is the environment that was in that place, if it is not known to be the same one: the policy
-	// does not have it any more.
+	// Gone is the environment that was in that place, if it is not known to be the same one: the
+	// policy does not have it any more.
 	Gone string
 }
 
@@ -151,7 +153,8 @@ func (s *State) movedSince(ctx context.Context, env *Environment, commit git.Has
 
 // movedFrom returns the move of an environment from a place, if that place still has its tree, or
 // the tree of an environment that is gone. It returns nil otherwise.
-func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitOps, gone string) (*Move, error) {
+func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitOps,
+	gone string) (*Move, error) {
 	if was == nil || was.Repo == "" {
 		return nil, nil
 	}
@@ -180,7 +183,8 @@ func (s *State) movedFrom(ctx context.Context, env *Environment, was *model.GitO
 	place := func(t origin.Tree) string {
 		return fmt.Sprintf("%s of branch %s of %s", t.Folder(), t.Branch, t.Repository)
 	}
-	is := &Move{Environment: env.Policy.Name, Was: place(before), Is: place(after), Former: old, Gone: gone}
+	is := &Move{Environment: env.Policy.Name, Was: place(before), Is: place(after), Former: old,
+		Gone: gone}
 	if sameBranch {
 		is.Was, is.Is = before.Folder(), after.Folder()
 	}

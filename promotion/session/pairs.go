@@ -78,8 +78,8 @@ func (s *State) OwnNewer(ctx context.Context, st *Stage, a, b tree.Revision) (bo
 	return known && at < other, err
 }
 
-// NewestOwn returns the newer one of two commits of own files of a stage's environment; false if their
-// branch has neither.
+// NewestOwn returns the newer one of two commits of own files of a stage's environment; false if
+// their branch has neither.
 func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (newest tree.Revision,
 	found bool, err error) {
 	l, err := s.ownLine(ctx, st)
@@ -103,7 +103,8 @@ func (s *State) NewestOwn(ctx context.Context, st *Stage, a, b tree.Revision) (n
 // had, by base commit. It returns only pairs that are newer than the present pair of the stage.
 // The pairs of a base commit are sorted, newest own files first. bases are the base commits to
 // look for. The result may lack a pair that was there long before.
-func (s *State) Pairs(ctx context.Context, st *Stage, bases []source.Base) (map[tree.Revision][]tree.Source, error) {
+func (s *State) Pairs(ctx context.Context, st *Stage,
+	bases []source.Base) (map[tree.Revision][]tree.Source, error) {
 	l, err := s.ownLine(ctx, st)
 	if err != nil {
 		return nil, err
@@ -151,14 +152,16 @@ func (s *State) Pairs(ctx context.Context, st *Stage, bases []source.Base) (map[
 		out[of.Base] = append(out[of.Base], of)
 	}
 	for _, pairs := range out {
-		slices.SortFunc(pairs, func(a, b tree.Source) int { return cmp.Compare(ages[a.Environment], ages[b.Environment]) })
+		slices.SortFunc(pairs,
+			func(a, b tree.Source) int { return cmp.Compare(ages[a.Environment], ages[b.Environment]) })
 	}
 	return out, nil
 }
 
-// pairs returns the pairs that a ring has or had, as far as they are wanted. It may miss some that the
-// ring had long before.
-func (h *History) pairs(ctx context.Context, ring string, wanted func(tree.Source) bool) (map[tree.Source]bool, error) {
+// pairs returns the pairs that a ring has or had, as far as they are wanted. It may miss some that
+// the ring had long before.
+func (h *History) pairs(ctx context.Context, ring string,
+	wanted func(tree.Source) bool) (map[tree.Source]bool, error) {
 	out := map[tree.Source]bool{}
 	unwanted := 0
 	var last tree.Source

@@ -76,7 +76,8 @@ func (s *State) openPlatform(ctx context.Context) (*Platform, error) {
 	}
 	invalid := slices.ContainsFunc(stages, func(s model.Declaration) bool { return s.Invalid })
 	if stages == nil || invalid || diag.Errors(ds) {
-		return nil, &PlatformError{What: p.Subject.Form().What, Commit: git.Short(p.Head), Diagnostics: ds}
+		return nil, &PlatformError{What: p.Subject.Form().What, Commit: git.Short(p.Head),
+			Diagnostics: ds}
 	}
 	p.Policies = stages
 	if len(stages) == 0 {
@@ -136,7 +137,8 @@ func (p *Platform) subjectOf(subjects []subject.Subject) (subject.Subject, error
 	if p.path != "." {
 		where = "folder " + p.path
 	}
-	return nil, fmt.Errorf("%s of %s has at commit %s %s; name another folder with --path, or another branch with --from",
+	return nil, fmt.Errorf(
+		"%s of %s has at commit %s %s; name another folder with --path, or another branch with --from",
 		where, p.Repository.URL, git.Short(p.Head), strings.Join(wanted, " and "))
 }
 
@@ -165,7 +167,8 @@ func (p *Platform) Policy(name string) *model.Declaration {
 }
 
 // assemble writes the platform of a base commit into a temporary folder.
-func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string, func() error, error) {
+func (p *Platform) assemble(ctx context.Context, of git.Hash, own map[string]source.Own) (string,
+	func() error, error) {
 	return source.Assemble(ctx, source.Assembly{
 		Repository: p.Repository.Remote.Objects(), Marker: p.Subject.Form().Marker, Base: of,
 		Path: p.path, Own: own, Prefetch: p.Repository.Remote.Prefetch,
@@ -261,8 +264,8 @@ func (p *Platform) historyOf(ctx context.Context, branch string) (git.Hash, erro
 	return head, p.Repository.Remote.Fetch(ctx, []git.Hash{head}, 0)
 }
 
-// OwnCommits returns the commits of an environment's own files after one, up to another, newest first; at
-// most a number of them.
+// OwnCommits returns the commits of an environment's own files after one, up to another, newest
+// first; at most a number of them.
 func (p *Platform) OwnCommits(policy *model.Declaration, after, to tree.Revision,
 	most int) (out []source.Base, err error) {
 	if to.Hash().IsZero() {
@@ -298,7 +301,8 @@ func (p *Platform) Resolve(full string) (source.Base, error) {
 	name, back, counts := strings.Cut(full, "~")
 	n, err := strconv.Atoi(cmp.Or(back, "1"))
 	if counts && (err != nil || n < 0) {
-		return source.Base{}, fmt.Errorf("%s is no name of a commit: write ~N for the Nth before it", full)
+		return source.Base{},
+			fmt.Errorf("%s is no name of a commit: write ~N for the Nth before it", full)
 	}
 	if !counts {
 		n = 0
@@ -308,7 +312,8 @@ func (p *Platform) Resolve(full string) (source.Base, error) {
 		if err != nil {
 			return source.Base{}, err
 		}
-		if found = found || at.ID == id || len(name) >= 7 && strings.HasPrefix(at.ID.String(), name); !found {
+		if found = found || at.ID == id || len(name) >= 7 &&
+			strings.HasPrefix(at.ID.String(), name); !found {
 			continue
 		}
 		if n--; n < 0 {
@@ -382,7 +387,8 @@ func (p *Platform) Assemble(ctx context.Context, policy *model.Declaration,
 // members returns the ring of each cluster type by the newest own files of an environment, for a
 // base commit with older own files. New labels and rings determine the ring of a cluster type at
 // once.
-func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[string]string, error) {
+func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[string]string,
+	error) {
 	now := tree.Source{Base: of.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}
 	if now == of || now.Environment == "" {
 		return nil, nil

@@ -28,7 +28,8 @@ type opener struct {
 	unopened map[string]error       // by URL: why those cannot be
 	// allowedSigners are the keys whose signatures count; nil before the platform was read.
 	allowedSigners []byte
-	names          ledger.Names // of environments that were renamed; empty before the platform was read
+	// of environments that were renamed; empty before the platform was read
+	names ledger.Names
 }
 
 // close releases the repositories.
@@ -156,7 +157,8 @@ func (r *Repository) defaultBranch() string { return cmp.Or(r.Remote.DefaultBran
 
 // plainForge returns a forge that keeps statuses and requests in the repository itself.
 func (o *opener) plainForge(r *Repository) (*plain.Forge, error) {
-	options := plain.Options{By: o.request.Author(o.now).Signature, Now: o.request.Now, AllowedSigners: o.allowedSigners}
+	options := plain.Options{By: o.request.Author(o.now).Signature, Now: o.request.Now,
+		AllowedSigners: o.allowedSigners}
 	if o.request.Signer != nil {
 		options.Signer = o.request.Signer.SSH
 	}
@@ -190,7 +192,8 @@ func (r *Repository) StatusesOf(ctx context.Context, statuses *ledger.Statuses,
 func (s *State) gather(ctx context.Context) {
 	of := map[*Repository][]*Environment{}
 	for i := range s.Platform.Policies {
-		if env := s.Environments[s.Platform.Policies[i].Name]; env.Repository != nil && !env.Tip.IsZero() {
+		if env := s.Environments[s.Platform.Policies[i].Name]; env.Repository != nil &&
+			!env.Tip.IsZero() {
 			of[env.Repository] = append(of[env.Repository], env)
 		}
 	}
@@ -206,7 +209,8 @@ func (s *State) gather(ctx context.Context) {
 	all.Wait()
 }
 
-// gatherOf fetches the newest commits of branches of a repository, the orders, and then the records.
+// gatherOf fetches the newest commits of branches of a repository, the orders, and then the
+// records.
 func (s *State) gatherOf(ctx context.Context, r *Repository, environments []*Environment) error {
 	var deep []git.Hash
 	flat := r.OrderIDs()
@@ -217,7 +221,8 @@ func (s *State) gatherOf(ctx context.Context, r *Repository, environments []*Env
 			deep = append(deep, env.Tip)
 		}
 	}
-	if err := errors.Join(r.Remote.Fetch(ctx, deep, firstDepth), r.Remote.Fetch(ctx, flat, 1)); err != nil {
+	if err := errors.Join(r.Remote.Fetch(ctx, deep, firstDepth),
+		r.Remote.Fetch(ctx, flat, 1)); err != nil {
 		return err
 	}
 	var ids []git.Hash

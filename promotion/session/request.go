@@ -62,7 +62,8 @@ type Request struct {
 
 // Author returns who makes commits: kalypso itself, unless the request has a committer.
 func (r *Request) Author(when time.Time) ledger.Author {
-	by := ledger.Author{Signature: git.Signature{Name: "kalypso", Email: "kalypso@localhost", When: when.UTC()}}
+	by := ledger.Author{Signature: git.Signature{Name: "kalypso", Email: "kalypso@localhost",
+		When: when.UTC()}}
 	if r.Committer.Name != "" {
 		by.Name, by.Email = r.Committer.Name, r.Committer.Email
 	}
@@ -132,12 +133,14 @@ func (s *State) checkRequest() error {
 		rings = append(rings, ring.Name)
 	}
 	if !slices.Contains(rings, s.Request.Ring) {
-		return &UnknownError{What: "ring of environment " + policy.Name, Name: s.Request.Ring, Known: rings}
+		return &UnknownError{What: "ring of environment " + policy.Name, Name: s.Request.Ring,
+			Known: rings}
 	}
 	return nil
 }
 
 // unknownEnvironment returns the error for an environment that the policy does not have.
 func (s *State) unknownEnvironment(name string) error {
-	return &UnknownError{What: "environment", Name: name, Known: s.Names(), Diagnostics: s.Platform.Lacks}
+	return &UnknownError{What: "environment", Name: name, Known: s.Names(),
+		Diagnostics: s.Platform.Lacks}
 }

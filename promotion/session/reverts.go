@@ -26,8 +26,9 @@ var revertForm = lazyregexp.New(`(?i)\bThis reverts (?:merge )?(?:commit )?([0-9
 // revert others.
 func (s *State) TakenBack(bases []source.Base) (map[git.Hash]git.Hash, error) {
 	out := map[git.Hash]git.Hash{}
-	undone := map[string][]git.Hash{} // newer commits that are not reverted, by the edits that they undo, oldest last
-	var named []git.Hash              // newer commits that stand, and name what they revert
+	// newer commits that are not reverted, by the edits that they undo, oldest last
+	undone := map[string][]git.Hash{}
+	var named []git.Hash // newer commits that stand, and name what they revert
 	for i, b := range bases {
 		known, err := s.reverting(b, i)
 		if err != nil {
@@ -70,7 +71,8 @@ func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 	}
 	if at < MaxJudged {
 		edits, err := s.Platform.history(s.Platform.Head).Edits(b.Commit)
-		if missing := (*git.MissingError)(nil); err != nil && !errors.As(err, &missing) { // a shallow clone
+		// a shallow clone
+		if missing := (*git.MissingError)(nil); err != nil && !errors.As(err, &missing) {
 			return nil, err
 		}
 		for _, e := range edits {

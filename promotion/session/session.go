@@ -8,8 +8,8 @@
 // For example, the first commit of a platform has the files of examples/promotion, and its GitOps
 // repository is empty. Open gets a Request with the platform's Repository, and "." as the Path. It
 // returns a State with the environments dev, stage and prod. The IDs of its Stages are dev, stage,
-// prod/canary and prod/stores. Has of each stage returns the zero [tree.Source], because there is no
-// record yet.
+// prod/canary and prod/stores. Has of each stage returns the zero [tree.Source], because there is
+// no record yet.
 package session
 
 import (
@@ -186,7 +186,8 @@ func (s *State) inOrder(policy *model.Declaration) []*Stage {
 				ring(n)
 			}
 		}
-		out = append(out, &Stage{Policy: policy, Ring: &rings[i], Environment: s.Environments[policy.Name]})
+		out = append(out,
+			&Stage{Policy: policy, Ring: &rings[i], Environment: s.Environments[policy.Name]})
 	}
 	for i := range rings {
 		ring(i)
@@ -204,13 +205,15 @@ func (s *State) Names() (names []string) {
 
 // StagesOf returns the stages of an environment.
 func (s *State) StagesOf(environment string) []*Stage {
-	return slices.DeleteFunc(slices.Clone(s.Stages), func(of *Stage) bool { return of.Policy.Name != environment })
+	return slices.DeleteFunc(slices.Clone(s.Stages),
+		func(of *Stage) bool { return of.Policy.Name != environment })
 }
 
 // Requested returns the stages of the request, in order.
 func (s *State) Requested() []*Stage {
 	return slices.DeleteFunc(slices.Clone(s.Stages), func(of *Stage) bool {
-		return len(s.Request.Environments) > 0 && !slices.Contains(s.Request.Environments, of.Policy.Name) ||
+		return len(s.Request.Environments) > 0 &&
+			!slices.Contains(s.Request.Environments, of.Policy.Name) ||
 			s.Request.Ring != "" && of.RingName() != s.Request.Ring
 	})
 }
@@ -268,7 +271,8 @@ func (s *State) Soaks(st *Stage) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if is := next.Has(); !newer && (is.Base != has.Base || next.TakesPairs() && next.Policy == st.Policy && is != has) {
+		if is := next.Has(); !newer &&
+			(is.Base != has.Base || next.TakesPairs() && next.Policy == st.Policy && is != has) {
 			return true, nil
 		}
 	}
@@ -344,7 +348,8 @@ func (s *State) Gone(ctx context.Context, st *Stage) (string, error) {
 func (s *State) ComesAfter(st *Stage) ([]source.Base, error) {
 	had := s.had(st)
 	newer, err := s.Newer(had)
-	if _, known, found := s.Platform.Bases.Until(had.Base.Hash()); err == nil && found == nil && known && st.Has() != had {
+	if _, known, found := s.Platform.Bases.Until(had.Base.Hash()); err == nil && found == nil &&
+		known && st.Has() != had {
 		newer = append(slices.Clip(newer), source.Base{Commit: had.Base.Hash()})
 	}
 	return newer, err
@@ -380,7 +385,9 @@ func (s *State) HasNewer(st *Stage, base tree.Revision) (bool, error) {
 		return false, err
 	}
 	newer, found, err := s.Platform.Bases.Until(st.Has().Base.Hash())
-	return found && !slices.ContainsFunc(newer, func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
+	return found &&
+		!slices.ContainsFunc(newer,
+			func(b source.Base) bool { return tree.RevisionOf(b.Commit) == base }), err
 }
 
 // MaxJudged is the largest number of base commits to judge for one stage. Stages do not wait for

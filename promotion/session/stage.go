@@ -54,7 +54,8 @@ func (st *Stage) GatePolicy() gate.Policy {
 	out := gate.Policy{
 		Environment: st.Policy.Name, Ring: st.RingName(),
 		After: st.Policy.After, Any: p.Any, Gates: []model.Gates{p.Gates},
-		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable, OwnAtOnce: p.OwnChanges.AtOnce,
+		AllowErrors: p.AllowErrors, AllowKept: p.AllowKept, Skippable: p.Skippable,
+		OwnAtOnce: p.OwnChanges.AtOnce,
 	}
 	if st.Ring != nil {
 		out.Gates = append(out.Gates, st.Ring.Gates)
@@ -87,7 +88,8 @@ func (st *Stage) Had(ctx context.Context, of []source.Base) (map[tree.Revision]b
 
 // With returns a base commit with the environment's own files as they are now.
 func (st *Stage) With(b source.Base) tree.Source {
-	return tree.Source{Base: tree.RevisionOf(b.Commit), Environment: tree.RevisionOf(st.Environment.Own.Commit)}
+	return tree.Source{Base: tree.RevisionOf(b.Commit),
+		Environment: tree.RevisionOf(st.Environment.Own.Commit)}
 }
 
 // Aborted returns the order that calls off a candidate of the stage, or nil.

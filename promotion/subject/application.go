@@ -43,7 +43,8 @@ func (a applicationSubject) Compile(ctx context.Context, c CompileRequest) (*Com
 	r.Ring, r.Rings = c.Ring, c.Rings
 	app, err := application.Project(ctx, r)
 	if unknown := (*application.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
-		return &Compiled{Missing: true, Errors: 1, Diagnostics: []diag.Diagnostic{noTarget(c.Environment)}}, nil
+		return &Compiled{Missing: true, Errors: 1,
+			Diagnostics: []diag.Diagnostic{noTarget(c.Environment)}}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -102,7 +102,8 @@ type platformSubject struct{ request compiler.Request }
 func (p platformSubject) Form() Form { return Form{Marker: source.PlatformMarker} }
 
 // Declarations implements Subject.
-func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration, []diag.Diagnostic, error) {
+func (p platformSubject) Declarations(ctx context.Context, dir string) ([]model.Declaration,
+	[]diag.Diagnostic, error) {
 	r := p.request
 	r.Dir = dir
 	return compiler.Declarations(ctx, r)
@@ -177,7 +178,8 @@ func (p platformSubject) Satisfies(_ context.Context, constraint model.Expr,
 
 // satisfies evaluates the constraint of a policy gate, in workers that can be killed;
 // nil for in this process.
-func satisfies(workers *worker.Pool, constraint model.Expr, document json.RawMessage) ([]string, error) {
+func satisfies(workers *worker.Pool, constraint model.Expr, document json.RawMessage) ([]string,
+	error) {
 	var value model.Value
 	if err := json.Unmarshal(document, &value); err != nil {
 		return nil, err

@@ -67,7 +67,8 @@ func (r *Records) editedAt(ctx context.Context, env *session.Environment, i int)
 }
 
 // wrong returns the error of the record that a commit wrote.
-func (r *Records) wrong(ctx context.Context, env *session.Environment, i int, by session.Past) (string, error) {
+func (r *Records) wrong(ctx context.Context, env *session.Environment, i int,
+	by session.Past) (string, error) {
 	if text, err := env.Writer(ctx, by); err != nil || text != "" {
 		return "", err
 	}

@@ -50,7 +50,8 @@ func (v *verifier) restOfEntries(of map[tree.Source][]string) error {
 		}
 		compared := v.checked[e.Name]
 		for source, names := range of {
-			if slices.ContainsFunc(recorded.Entries, func(e tree.EntryRecord) bool { return slices.Contains(names, e.Folder) }) {
+			if slices.ContainsFunc(recorded.Entries,
+				func(e tree.EntryRecord) bool { return slices.Contains(names, e.Folder) }) {
 				of[source], compared = append(names, e.Name), true
 			}
 		}

@@ -16,7 +16,8 @@ import (
 // Held returns the hold of a stage, and since when it applies: the record's or, without
 // one, the hold that somebody set by going back without kalypso. It returns nil without
 // either.
-func (r *Records) Held(ctx context.Context, st *session.Stage) (hold *tree.Hold, since time.Time, err error) {
+func (r *Records) Held(ctx context.Context, st *session.Stage) (hold *tree.Hold, since time.Time,
+	err error) {
 	if st.Environment.Repository == nil {
 		return nil, since, nil
 	}
@@ -28,7 +29,8 @@ func (r *Records) Held(ctx context.Context, st *session.Stage) (hold *tree.Hold,
 }
 
 // heldAt is Held at a number of commits before the newest.
-func (r *Records) heldAt(ctx context.Context, st *session.Stage, i int) (*tree.Hold, time.Time, error) {
+func (r *Records) heldAt(ctx context.Context, st *session.Stage, i int) (*tree.Hold, time.Time,
+	error) {
 	none, ring := time.Time{}, st.RingName()
 	by, err := st.Environment.Introduced(ctx, i)
 	if err != nil {
@@ -79,7 +81,8 @@ func (r *Records) heldAt(ctx context.Context, st *session.Stage, i int) (*tree.H
 		hold.Environment = had.Environment
 	}
 	if before != nil && before.Base != "" {
-		hold.Base, hold.Environment = before.Base, before.Environment // a second step back is still from there
+		// a second step back is still from there
+		hold.Base, hold.Environment = before.Base, before.Environment
 	}
 	return hold, when, nil
 }
@@ -98,7 +101,8 @@ func (r *Records) releases(ctx context.Context, st *session.Stage, i int) (bool,
 
 // countsFrom returns the newest state from one on that has a true record. The number is -1 if
 // there is no such state.
-func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i int) (int, session.Past, error) {
+func (r *Records) countsFrom(ctx context.Context, env *session.Environment, i int) (int,
+	session.Past, error) {
 	for ; ; i++ {
 		p, there, err := env.History.At(ctx, i)
 		if err != nil || !there {
@@ -125,11 +129,13 @@ func (r *Records) IsBack(ctx context.Context, st *session.Stage, had, has tree.S
 	if had.Base != has.Base {
 		if since, found, err := r.state.Platform.Bases.Until(has.Base.Hash()); err != nil {
 			return false, err
-		} else if _, known, err := r.state.Platform.Bases.Until(had.Base.Hash()); err != nil || found && known {
+		} else if _, known,
+			err := r.state.Platform.Bases.Until(had.Base.Hash()); err != nil || found && known {
 			return found && slices.ContainsFunc(since[:len(since)-1],
 				func(b source.Base) bool { return tree.RevisionOf(b.Commit) == had.Base }), err
 		}
-	} else if newer, found, err := r.state.NewestOwn(ctx, st, had.Environment, has.Environment); err != nil || found {
+	} else if newer, found,
+		err := r.state.NewestOwn(ctx, st, had.Environment, has.Environment); err != nil || found {
 		return newer == had.Environment, err
 	}
 	// In a rewritten history, a source that entered a second time came back.

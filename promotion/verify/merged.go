@@ -25,7 +25,8 @@ type Merged struct {
 // MergedAgainst returns how a commit of an environment's branch was merged although its gates
 // were against it. It returns nil if it was not. The gates are the gates of the last run before.
 // Gates that closed since then are not known.
-func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment, p session.Past) (*Merged, error) {
+func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment,
+	p session.Past) (*Merged, error) {
 	heads := slices.Concat([]git.Hash{p.ID}, p.Parents[min(1, len(p.Parents)):])
 	by := ""
 	if p.Author.Name != p.Committer.Name || len(p.Parents) > 1 || !env.IsOwn(p) {

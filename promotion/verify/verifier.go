@@ -70,7 +70,8 @@ func (v *verifier) recompile(ctx context.Context) error {
 // in. If not, that is a problem.
 func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool, error) {
 	if !of.Base.IsCommit() {
-		v.problem("%s was built from files, not from commits: %s", what, cmp.Or(of.Base.Short(), "none is named"))
+		v.problem("%s was built from files, not from commits: %s", what,
+			cmp.Or(of.Base.Short(), "none is named"))
 		return false, nil
 	}
 	if _, found, err := v.state.Platform.Bases.Until(of.Base.Hash()); err != nil {
@@ -121,7 +122,8 @@ func (v *verifier) ring(ctx context.Context, st *session.Stage, has tree.Source)
 		return nil
 	}
 	if p := compiled.Options.Platform; p != v.at.Record.Platform {
-		v.problem("the record is of platform %s, and %s is compiled", terminal.Line(v.at.Record.Platform), p)
+		v.problem("the record is of platform %s, and %s is compiled", terminal.Line(v.at.Record.Platform),
+			p)
 	}
 	own, moved := 0, false // the policy has a cluster type in a different ring from it was built for
 	for i := range compiled.Tree.ClusterTypes {
@@ -174,10 +176,12 @@ func (v *verifier) formerRing(ctx context.Context, r tree.Ring) error {
 	found := false
 	err := v.at.History.Each(ctx, func(p session.Past) bool {
 		was := p.Record.Ring(r.Name)
-		found = was != nil && was.Source == r.Source && message.Trailer(p.Message, "Kalypso-Ring") == r.Name ||
-			p.Record != nil && slices.ContainsFunc(p.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
-				return e.Ring == r.Name && p.Record.SourceOf(&e) == r.Source
-			})
+		found = was != nil && was.Source == r.Source &&
+			message.Trailer(p.Message, "Kalypso-Ring") == r.Name ||
+			p.Record != nil &&
+				slices.ContainsFunc(p.Record.ClusterTypes, func(e tree.ClusterTypeEntry) bool {
+					return e.Ring == r.Name && p.Record.SourceOf(&e) == r.Source
+				})
 		return !found
 	})
 	if err == nil && !found {
@@ -208,7 +212,8 @@ func (v *verifier) rest(ctx context.Context) error {
 		switch {
 		case v.checked[e.Name] || tree.IsShard(e.Name):
 			continue
-		case len(v.at.Policy.Promotion.Rings) == 0 && len(v.at.Record.Rings) == 0 && is != v.at.Record.Source:
+		case len(v.at.Policy.Promotion.Rings) == 0 && len(v.at.Record.Rings) == 0 &&
+			is != v.at.Record.Source:
 			v.problem("cluster type %s is of %s, and the environment of %s", e.Name, is.Describe(),
 				v.at.Record.Source.Describe())
 			continue
@@ -243,7 +248,8 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 	for _, name := range names {
 		i := -1
 		if compiled.Tree != nil {
-			i = slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == name })
+			i = slices.IndexFunc(compiled.Tree.ClusterTypes,
+				func(ct tree.ClusterType) bool { return ct.Name == name })
 		}
 		if i < 0 {
 			v.problem("cluster type %s is in the tree, and not in what %s compiles to", name, of.Describe())
@@ -256,7 +262,8 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 			}
 			continue
 		}
-		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i], compiled.Options.Compiler); err != nil {
+		if err := v.clusterType(ctx, st, &compiled.Tree.ClusterTypes[i],
+			compiled.Options.Compiler); err != nil {
 			return err
 		}
 	}
@@ -264,7 +271,8 @@ func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (e
 }
 
 // clusterType compares the ids of a cluster type's folders with the ids in the record.
-func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.ClusterType, by tree.Compiler) error {
+func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.ClusterType,
+	by tree.Compiler) error {
 	before := len(v.Problems)
 	recorded, err := st.Environment.Record.ClusterType(ct.Name)
 	if err != nil {
@@ -288,7 +296,8 @@ func (v *verifier) clusterType(ctx context.Context, st *session.Stage, ct *tree.
 	for i := range content.Folders {
 		f := &content.Folders[i]
 		there[f.Info.DeploymentTarget] = true
-		if err := v.folder(ctx, st, ct.Name, f, recorded.Assignment(f.Info.DeploymentTarget)); err != nil {
+		if err := v.folder(ctx, st, ct.Name, f,
+			recorded.Assignment(f.Info.DeploymentTarget)); err != nil {
 			return err
 		}
 	}
@@ -317,7 +326,8 @@ func (v *verifier) recorded(ctx context.Context, ct *tree.ClusterType,
 		return nil
 	}
 	is, err := ct.Entry(ctx, before, v.at.Record)
-	if err == nil && (is.Record != was.Record || is.Digest != was.Digest || is.Assignments != was.Assignments) {
+	if err == nil &&
+		(is.Record != was.Record || is.Digest != was.Digest || is.Assignments != was.Assignments) {
 		v.problem("%s: its record is not what is compiled", ct.Name)
 	}
 	return err
@@ -338,7 +348,8 @@ func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType st
 		name, target, _ := strings.Cut(id, "/")
 		return v.retained(ctx, st, id, name, recorded.Kept.Source, func(content *tree.Content) bool {
 			return slices.ContainsFunc(content.Folders, func(f tree.Folder) bool {
-				return f.Info.DeploymentTarget == target && f.Kept == nil && tree.OfFiles(f.Files) == recorded.Tree
+				return f.Info.DeploymentTarget == target && f.Kept == nil &&
+					tree.OfFiles(f.Files) == recorded.Tree
 			})
 		})
 	case f.Kept != nil:
@@ -351,7 +362,8 @@ func (v *verifier) folder(ctx context.Context, st *session.Stage, clusterType st
 
 // keptFiles compares retained files of a cluster type with the output of the commits that
 // they were compiled from, by the history of the branch.
-func (v *verifier) keptFiles(ctx context.Context, st *session.Stage, recorded *tree.ClusterTypeRecord) error {
+func (v *verifier) keptFiles(ctx context.Context, st *session.Stage,
+	recorded *tree.ClusterTypeRecord) error {
 	if len(recorded.Files) == 0 {
 		return nil // there never was a good one
 	}
@@ -379,7 +391,8 @@ func (v *verifier) retained(ctx context.Context, st *session.Stage, what, cluste
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	if compiled.Tree != nil {
-		i := slices.IndexFunc(compiled.Tree.ClusterTypes, func(ct tree.ClusterType) bool { return ct.Name == clusterType })
+		i := slices.IndexFunc(compiled.Tree.ClusterTypes,
+			func(ct tree.ClusterType) bool { return ct.Name == clusterType })
 		if i >= 0 {
 			if content, err := compiled.Tree.ClusterTypes[i].Content(ctx); err != nil || same(content) {
 				return err

@@ -72,7 +72,8 @@ func (r *Records) Verify(ctx context.Context, head string) ([]*Verification, err
 }
 
 // verify verifies an environment. An error is one of reading.
-func (r *Records) verify(ctx context.Context, at *session.Environment, v *Verification) (err error) {
+func (r *Records) verify(ctx context.Context, at *session.Environment,
+	v *Verification) (err error) {
 	asked := len(r.state.Request.Environments) > 0
 	switch {
 	case at.Repository == nil && at.Policy.GitOps == nil && !asked:
@@ -132,7 +133,8 @@ func (v *Verification) problem(format string, args ...any) {
 // deployed base commits. It returns the diagnostics, sorted. It leaves out stages without a
 // record, and stages whose record names files instead of commits, and returns their names. It
 // does not write anything.
-func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut []string, err error) {
+func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut []string,
+	err error) {
 	for _, st := range s.Requested() {
 		if st.Environment.Unreadable {
 			return nil, nil, fmt.Errorf("%s: %s", st.ID(), st.Environment.Absent)
@@ -142,8 +144,10 @@ func Vet(ctx context.Context, s *session.State) (ds []diag.Diagnostic, leftOut [
 			leftOut = append(leftOut, st.ID())
 			continue
 		}
-		if err := s.Platform.Repository.Remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}), 0); err != nil {
-			return nil, nil, fmt.Errorf("%s: the base commit %s, which its record names: %w", st.ID(), has.Base.Short(), err)
+		if err := s.Platform.Repository.Remote.Fetch(ctx, commitsOf(tree.Source{Base: has.Base}),
+			0); err != nil {
+			return nil, nil,
+				fmt.Errorf("%s: the base commit %s, which its record names: %w", st.ID(), has.Base.Short(), err)
 		}
 		compiled, remove, err := s.Platform.Compile(ctx, st,
 			tree.Source{Base: has.Base, Environment: tree.RevisionOf(st.Environment.Own.Commit)}, false)

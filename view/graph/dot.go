@@ -31,7 +31,8 @@ func DOT(w io.Writer, g *Graph) error {
 		for _, node := range nodes {
 			fmt.Fprintf(&out, "%s%s [label=%s, shape=%s, tooltip=%s%s]\n", indent, quoted(node.ID),
 				shownLines(append([]string{node.Label}, node.Detail...)...),
-				shapes[nodeLooks.number[node.Kind]%len(shapes)].dot, shownLines(node.Kind), bold(node.Highlighted))
+				shapes[nodeLooks.number[node.Kind]%len(shapes)].dot, shownLines(node.Kind),
+				bold(node.Highlighted))
 		}
 		if of != nil {
 			out.WriteString("\t}\n")

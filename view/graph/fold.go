@@ -80,7 +80,8 @@ func (g *Graph) foldables(anywhere bool) []foldable {
 		}
 	}
 	slices.SortFunc(out, func(a, b foldable) int {
-		return cmp.Or(len(b.nodes)-len(a.nodes), strings.Compare(a.group, b.group), strings.Compare(a.kind, b.kind))
+		return cmp.Or(len(b.nodes)-len(a.nodes), strings.Compare(a.group, b.group),
+			strings.Compare(a.kind, b.kind))
 	})
 	return out
 }
@@ -129,7 +130,8 @@ func (g *Graph) replace(stands map[string]Node) {
 	for _, e := range g.Edges {
 		from, ofFrom := stands[e.From]
 		to, ofTo := stands[e.To]
-		key := Edge{From: cmp.Or(from.ID, e.From), To: cmp.Or(to.ID, e.To), Kind: e.Kind, Highlighted: e.Highlighted}
+		key := Edge{From: cmp.Or(from.ID, e.From), To: cmp.Or(to.ID, e.To), Kind: e.Kind,
+			Highlighted: e.Highlighted}
 		if !ofFrom && !ofTo {
 			key.Label = e.Label
 		}

@@ -61,7 +61,8 @@ type Edge struct {
 // Sort sorts groups by rank and id, nodes by id, and edges by their ends and kind; and it
 // leaves out edges that are there twice.
 func (g *Graph) Sort() {
-	slices.SortFunc(g.Groups, func(a, b Group) int { return cmp.Or(a.Rank-b.Rank, strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(g.Groups,
+		func(a, b Group) int { return cmp.Or(a.Rank-b.Rank, strings.Compare(a.ID, b.ID)) })
 	slices.SortFunc(g.Nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(g.Edges, compareEdges)
 	g.Edges = slices.Compact(g.Edges)

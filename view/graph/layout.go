@@ -108,7 +108,8 @@ func (l *layout) makeUnits(g *Graph) (ranks []int) {
 	ofGroup := map[string]int{}
 	for i, group := range g.Groups {
 		ofGroup[group.ID] = len(l.units)
-		l.units = append(l.units, &unit{group: i, least: cell*cells(cut(group.Label, maxCells)) + 2*groupPad})
+		l.units = append(l.units,
+			&unit{group: i, least: cell*cells(cut(group.Label, maxCells)) + 2*groupPad})
 		ranks = append(ranks, group.Rank)
 	}
 	for i, n := range g.Nodes {

@@ -29,7 +29,8 @@ const (
 // marks are drawn before labels, by the number of the look. There are as many colours; each
 // round of marks begins with the next one, so that the first 64 looks differ.
 var marks = []string{
-	"m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "m-4.5-4.5h9v9h-9z", "m0-6l6 6-6 6-6-6z", "m0-5.5l5.5 10h-11z",
+	"m-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "m-4.5-4.5h9v9h-9z", "m0-6l6 6-6 6-6-6z",
+	"m0-5.5l5.5 10h-11z",
 	"m-3-5h6l3 5-3 5h-6l-3-5z", "m-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5z",
 	"m-5.5-4.5h11l-5.5 10z", "m-5.5-2.5h11v5h-11z",
 }
@@ -60,7 +61,8 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 	legend := p.legend(width, bundled)
 	height := p.top + p.layout.height
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="kalypso-graph" role="img" width="%d" height="%d" viewBox="%d %d %[1]d %[2]d">`+"\n", width+2*margin, height+2*margin, -margin, -margin)
+	fmt.Fprintf(&out,
+		`<svg xmlns="http://www.w3.org/2000/svg" class="kalypso-graph" role="img" width="%d" height="%d" viewBox="%d %d %[1]d %[2]d">`+"\n", width+2*margin, height+2*margin, -margin, -margin)
 	fmt.Fprintf(&out, "<title>%s</title>\n<desc>%s</desc>\n",
 		html.EscapeString(terminal.Printable(g.Title)), html.EscapeString(g.description()))
 	if standalone {
@@ -75,7 +77,9 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 		if b.w == 0 {
 			continue
 		}
-		fmt.Fprintf(p, `<g><title>%s</title><rect class="frame" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", html.EscapeString(terminal.Printable(group.Label)), b.x, b.y, b.w, b.h)
+		fmt.Fprintf(p,
+			`<g><title>%s</title><rect class="frame" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n",
+			html.EscapeString(terminal.Printable(group.Label)), b.x, b.y, b.w, b.h)
 		p.WriteString(text("head", b.x+groupPad, b.y+16, group.Label, (b.w-2*groupPad)/cell) + "</g>\n")
 	}
 	p.lines(drawn)
@@ -92,7 +96,9 @@ func SVG(w io.Writer, g *Graph, standalone bool) error {
 		for _, d := range n.Detail {
 			whole = append(whole, terminal.Printable(d))
 		}
-		fmt.Fprintf(p, `<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`, class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
+		fmt.Fprintf(p,
+			`<g class="%s"><title>%s</title><rect class="box" x="%d" y="%d" width="%d" height="%d" rx="4"/>`,
+			class, html.EscapeString(strings.Join(whole, "\n")), b.x, b.y, b.w, b.h)
 		p.WriteString(p.mark(n.Kind, fmt.Sprintf("M%d %d", b.x+nodePad+6, b.y+nodeHeight/2)) + "\n")
 		p.WriteString(text("label", b.x+nodePad+markWidth, b.y+nodeHeight/2+4, n.Label, maxCells))
 		for line, d := range details(n) {
@@ -147,7 +153,8 @@ func counted(n int, noun string) string {
 
 // text writes text that is cut.
 func text(class string, x, y int, content string, most int) string {
-	return fmt.Sprintf(`<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y, html.EscapeString(cut(content, most)))
+	return fmt.Sprintf(`<text class="%s" x="%d" y="%d">%s</text>`+"\n", class, x, y,
+		html.EscapeString(cut(content, most)))
 }
 
 // legend returns the title and the legend, and sets the position of the graph below them.
@@ -167,13 +174,15 @@ func (p *picture) legend(width int, bundled bool) string {
 		item(p.mark(kind, "M%d %dm6 0")+"\n", markWidth, kind)
 	}
 	for _, kind := range p.edges.kinds {
-		item(fmt.Sprintf(`<path class="line dash%d" d="M%%d %%dh28"/>`+"\n", p.edges.number[kind]%dashes), 34, kind)
+		item(fmt.Sprintf(`<path class="line dash%d" d="M%%d %%dh28"/>`+"\n", p.edges.number[kind]%dashes),
+			34, kind)
 	}
 	if p.highlighted {
 		item(`<path class="line highlighted" d="M%d %dh28"/>`+"\n", 34, "highlighted")
 	}
 	if bundled {
-		item(`<path class="frame" d="M%d %dm4-6h20v12h-20z"/>`+"\n", 34, "a line at a frame is one for each node in it")
+		item(`<path class="frame" d="M%d %dm4-6h20v12h-20z"/>`+"\n", 34,
+			"a line at a frame is one for each node in it")
 	}
 	p.top = y + legendRow
 	return out
@@ -182,7 +191,8 @@ func (p *picture) legend(width int, bundled bool) string {
 // mark returns the mark of a kind at the formatted position.
 func (p *picture) mark(kind, at string) string {
 	n := p.nodes.number[kind]
-	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at, marks[n%len(marks)])
+	return fmt.Sprintf(`<path class="k%d" d="%s%s"/>`, (n+n/len(marks))%len(marks), at,
+		marks[n%len(marks)])
 }
 
 // end returns the box of an end of a line, and its unit.
@@ -228,8 +238,10 @@ func (p *picture) path(l line) (d string, middleX, middleY int) {
 		x1, x2, direction = from.x, to.x+to.w, -1
 	}
 	var straight []box // the parts where the line is straight, along their middle
-	if u := p.layout.units[fromUnit]; u.beside > 1 && !l.from.group && direction > 0 && x1+wrapGap < u.x+u.w {
-		straight = append(straight, box{x1 + wrapGap/2, from.y - rowGap, u.x + u.w - x1 - wrapGap/2, rowGap})
+	if u := p.layout.units[fromUnit]; u.beside > 1 && !l.from.group && direction > 0 &&
+		x1+wrapGap < u.x+u.w {
+		straight = append(straight,
+			box{x1 + wrapGap/2, from.y - rowGap, u.x + u.w - x1 - wrapGap/2, rowGap})
 	}
 	for _, lane := range p.layout.lanes[ends{fromUnit, toUnit}] {
 		straight = append(straight, lane.box)

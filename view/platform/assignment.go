@@ -15,7 +15,8 @@ import (
 
 // Assignment returns an assignment with its values and objects, or the reason why the
 // pair is not assigned.
-func (p *Platform) Assignment(ctx context.Context, environment, clusterType, target string) (*view.Assignment, error) {
+func (p *Platform) Assignment(ctx context.Context, environment, clusterType,
+	target string) (*view.Assignment, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,8 @@ func (p *Platform) Assignment(ctx context.Context, environment, clusterType, tar
 	case err != nil:
 		return nil, &view.NotFoundError{Message: err.Error()}
 	case !ok:
-		return nil, &view.NotFoundError{Message: "errors hide all of " + environment + ": see the diagnostics"}
+		return nil, &view.NotFoundError{Message: "errors hide all of " + environment +
+			": see the diagnostics"}
 	}
 	if !x.Assigned {
 		out := &view.Assignment{Why: x.Absence.String(), Places: p.named(x.Places)}
@@ -102,7 +104,8 @@ func objectsOf(f backends.File) []view.Object {
 	var out []view.Object
 	for text := range strings.SplitSeq("\n"+string(f.Data), "\n---\n") {
 		if strings.TrimSpace(text) != "" {
-			out = append(out, view.Object{File: f.Path, Name: nameOf(text), Text: strings.TrimPrefix(text, "\n")})
+			out = append(out,
+				view.Object{File: f.Path, Name: nameOf(text), Text: strings.TrimPrefix(text, "\n")})
 		}
 	}
 	return out

@@ -11,7 +11,8 @@ import (
 )
 
 // ClusterType returns a cluster type, or a class of a cluster type.
-func (p *Platform) ClusterType(_ context.Context, environment, name string, page view.Page) (*view.ClusterType, error) {
+func (p *Platform) ClusterType(_ context.Context, environment, name string,
+	page view.Page) (*view.ClusterType, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (p *Platform) ClusterType(_ context.Context, environment, name string, page
 }
 
 // Clusters returns the clusters of an environment.
-func (p *Platform) Clusters(_ context.Context, environment, contains string, page view.Page) (*view.Clusters, error) {
+func (p *Platform) Clusters(_ context.Context, environment, contains string,
+	page view.Page) (*view.Clusters, error) {
 	e, err := p.readable(environment)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,8 @@ func (e *environment) workloadsOn() map[string]int {
 
 func (e *environment) cluster(c *model.Cluster, workloads map[string]int) view.ClusterRow {
 	return view.ClusterRow{
-		Name: c.Name, ClusterType: c.ClusterType, Class: c.Folder, Ring: e.Ring(c.Folder), Labels: pairs(c.Labels),
+		Name: c.Name, ClusterType: c.ClusterType, Class: c.Folder, Ring: e.Ring(c.Folder),
+		Labels:    pairs(c.Labels),
 		Inventory: c.Inventory, Workloads: workloads[c.Folder],
 	}
 }
@@ -117,7 +120,8 @@ func (p *Platform) Cluster(ctx context.Context, environment, name string) (*view
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, &view.NotFoundError{Message: "errors hide whether there is a cluster " + name + " in " + environment}
+		return nil, &view.NotFoundError{Message: "errors hide whether there is a cluster " + name +
+			" in " + environment}
 	}
 	out := &view.Cluster{
 		ClusterRow: e.cluster(e.Model.Cluster(name), nil), Environment: environment,

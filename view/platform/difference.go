@@ -76,7 +76,8 @@ const maxClusters = 100
 // changesOf returns a report as a page shows it.
 func changesOf(r *compare.Report) *view.Changes {
 	out := &view.Changes{
-		Removed: r.Total.Removed, Added: r.Total.Added, Changed: r.Total.Changed, Unchanged: r.Assignments.Unchanged,
+		Removed: r.Total.Removed, Added: r.Total.Added, Changed: r.Total.Changed,
+		Unchanged: r.Assignments.Unchanged,
 		TypesGone: r.ClusterTypes.Removed, TypesNew: r.ClusterTypes.Added, LeftOut: r.LeftOut,
 	}
 	if c := r.Clusters; c != nil {
@@ -141,7 +142,8 @@ func changedAssignment(e *compare.Entry) view.ChangedAssignment {
 		out.Lost = append(out.Lost, counted(n, "custom resource"))
 	}
 	for _, v := range e.Values {
-		out.Values = append(out.Values, view.ChangedValue{Path: v.Path, From: string(v.From), To: string(v.To)})
+		out.Values = append(out.Values,
+			view.ChangedValue{Path: v.Path, From: string(v.From), To: string(v.To)})
 	}
 	return out
 }
@@ -157,6 +159,7 @@ func counted(n int, one string) string {
 // folder.
 func CompareWith(r compiler.Request) func(context.Context, string) (*compiler.Difference, error) {
 	return func(ctx context.Context, revision string) (*compiler.Difference, error) {
-		return compiler.Compare(ctx, r, compiler.Side{Revision: revision}, compiler.Side{}, compiler.Output{})
+		return compiler.Compare(ctx, r, compiler.Side{Revision: revision}, compiler.Side{},
+			compiler.Output{})
 	}
 }

@@ -26,10 +26,12 @@ func (p *Platform) Policies(_ context.Context, environment, _ string) (*view.Pol
 		row := view.Policy{
 			Name: s.Name, DeploymentTargets: s.DeploymentTargets, ClusterTypes: s.ClusterTypes,
 			Clusters: s.Clusters, Deny: s.Deny, Assignments: s.Assignments,
-			Places: p.places(e.Model.Positions.Of(model.Ref{Collection: "schedulingPolicies", Name: s.Name})),
+			Places: p.places(
+				e.Model.Positions.Of(model.Ref{Collection: "schedulingPolicies", Name: s.Name})),
 		}
 		for _, x := range s.Except {
-			text := fmt.Sprintf("deploymentTargets: %s, clusterTypes: %s", x.DeploymentTargets, x.ClusterTypes)
+			text := fmt.Sprintf("deploymentTargets: %s, clusterTypes: %s", x.DeploymentTargets,
+				x.ClusterTypes)
 			if x.Clusters != "" {
 				text += ", clusters: " + x.Clusters
 			}
@@ -65,8 +67,9 @@ func (p *Platform) Configs(_ context.Context, environment, _ string) (*view.Conf
 	for _, c := range query.Configs(p.build) {
 		if c.Environment == environment {
 			out.Rows = append(out.Rows, view.Config{
-				Name: c.Name, Layer: c.Layer, Match: c.Match, Clusters: c.Clusters, Keys: c.Keys, Assignments: c.Assignments,
-				Places: p.places(e.Model.Positions.Of(model.Ref{Collection: "configs", Name: c.Name})),
+				Name: c.Name, Layer: c.Layer, Match: c.Match, Clusters: c.Clusters, Keys: c.Keys,
+				Assignments: c.Assignments,
+				Places:      p.places(e.Model.Positions.Of(model.Ref{Collection: "configs", Name: c.Name})),
 			})
 		}
 	}
@@ -91,7 +94,8 @@ func (p *Platform) Diagnostics(context.Context) (*view.Diagnostics, error) {
 func (p *Platform) diagnostic(d diag.Diagnostic) view.Diagnostic {
 	out := view.Diagnostic{
 		Code: string(d.Code), Severity: string(d.Severity), Message: d.Message, Path: d.Path,
-		Hint: d.Hint, Excerpt: [3]string{strings.TrimLeft(d.Excerpt.Before, "\t "), d.Excerpt.At, d.Excerpt.After},
+		Hint: d.Hint, Excerpt: [3]string{strings.TrimLeft(d.Excerpt.Before, "\t "), d.Excerpt.At,
+			d.Excerpt.After},
 		Assignments: d.Assignments,
 	}
 	for _, s := range d.Sites {

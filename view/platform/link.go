@@ -44,7 +44,8 @@ func Linker(remote string, env func(string) string, commit, folder string,
 // AsCommitted returns a function that reports whether a file of the platform in root is the
 // same as in a commit. folder is the platform's folder in the repository. The function reads
 // each file once. Several goroutines may call it while the repository is open.
-func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) func(file string) bool {
+func AsCommitted(repo *git.Repository, commit git.Hash, root,
+	folder string) func(file string) bool {
 	var mu sync.Mutex
 	known := map[string]bool{}
 	return func(file string) bool {
@@ -52,7 +53,8 @@ func AsCommitted(repo *git.Repository, commit git.Hash, root, folder string) fun
 		defer mu.Unlock()
 		same, looked := known[file]
 		if !looked {
-			same = isCommitted(repo, commit, path.Join(folder, file), filepath.Join(root, filepath.FromSlash(file)))
+			same = isCommitted(repo, commit, path.Join(folder, file),
+				filepath.Join(root, filepath.FromSlash(file)))
 			known[file] = same
 		}
 		return same

@@ -128,7 +128,8 @@ func New(ctx context.Context, b *compiler.Build, o Options) (*Platform, error) {
 		func(a, b *workload) int { return strings.Compare(a.Name, b.Name) })
 	for _, w := range p.sorted {
 		for i := range w.Cells {
-			slices.SortFunc(w.Cells[i].Versions, func(a, b view.Version) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(w.Cells[i].Versions,
+				func(a, b view.Version) int { return strings.Compare(a.Name, b.Name) })
 		}
 	}
 	return p, nil
@@ -150,15 +151,18 @@ func (p *Platform) workload(name string) *workload {
 func (p *Platform) add(ctx context.Context, n int, e *environment, i int) error {
 	a := &e.Schedule.Assignments[i]
 	row := view.AssignmentRow{
-		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName, Workload: a.Workload.Name,
-		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name], Failed: e.Failed(i),
+		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName,
+		Workload:  a.Workload.Name,
+		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name],
+		Failed: e.Failed(i),
 	}
 	if !row.Failed {
 		configuration, err := e.Configuration(ctx, i)
 		if err != nil {
 			return err
 		}
-		row.Equal = fmt.Sprintf("%q %q %q %s", a.Workload.Name, a.Version, a.ClusterType.Reconciler, configuration)
+		row.Equal = fmt.Sprintf("%q %q %q %s", a.Workload.Name, a.Version, a.ClusterType.Reconciler,
+			configuration)
 	} else {
 		e.summary.Failed++
 		row.Equal = a.ID(e.Name)
@@ -189,8 +193,9 @@ func (p *Platform) addClusterTypes() {
 		e.summary.ClusterTypes++
 		for _, c := range ct.Classes {
 			e.types = append(e.types, view.ClusterTypeRow{
-				Environment: e.Name, Name: c.Folder, ClusterType: ct.Name, Selectors: c.Selectors, Reconciler: ct.Reconciler,
-				Ring: e.Ring(c.Folder), Clusters: c.Clusters, Assignments: c.Assignments,
+				Environment: e.Name, Name: c.Folder, ClusterType: ct.Name, Selectors: c.Selectors,
+				Reconciler: ct.Reconciler,
+				Ring:       e.Ring(c.Folder), Clusters: c.Clusters, Assignments: c.Assignments,
 			})
 		}
 	}
@@ -199,7 +204,8 @@ func (p *Platform) addClusterTypes() {
 // About describes the subject of the pages.
 func (p *Platform) About(context.Context) (*view.About, error) {
 	o := &p.options
-	about := &view.About{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since, Built: o.Built}
+	about := &view.About{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since,
+		Built: o.Built}
 	for _, e := range p.order {
 		about.Environments = append(about.Environments, e.Name)
 	}
@@ -218,7 +224,8 @@ func (p *Platform) readable(name string) (*environment, error) {
 	e := p.environments[name]
 	switch {
 	case e == nil:
-		return nil, p.missing("environment", name, slices.Collect(maps.Keys(p.environments)), "this platform")
+		return nil, p.missing("environment", name, slices.Collect(maps.Keys(p.environments)),
+			"this platform")
 	case e.Model == nil:
 		return nil, &view.NotFoundError{Message: "errors hide all of " + name + ": see the diagnostics"}
 	}
@@ -265,5 +272,6 @@ func pairs(of map[string]string) []view.Pair {
 // holds reports whether one of some texts contains another, ignoring case.
 func holds(part string, texts ...string) bool {
 	part = strings.ToLower(part)
-	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), part) })
+	return slices.ContainsFunc(texts,
+		func(s string) bool { return strings.Contains(strings.ToLower(s), part) })
 }

@@ -40,7 +40,8 @@ func (p *Platform) Search(_ context.Context, contains string, most int) (*view.S
 			add("scheduling policy", e.Model.SchedulingPolicies[i].Name, e.Name, "policies", e.Name)
 		}
 		for _, a := range e.rows {
-			add("assignment", a.Target, e.Name+"/"+a.ClusterType, "assignments", e.Name, a.ClusterType, a.Target)
+			add("assignment", a.Target, e.Name+"/"+a.ClusterType, "assignments", e.Name, a.ClusterType,
+				a.Target)
 		}
 		for i := range e.Model.Clusters {
 			add("cluster", e.Model.Clusters[i].Name, e.Name+"/"+e.Model.Clusters[i].Folder, "clusters",

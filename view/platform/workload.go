@@ -43,12 +43,14 @@ func (p *Platform) Environment(_ context.Context, name string) (*view.Environmen
 }
 
 // Workload returns a workload in all environments.
-func (p *Platform) Workload(_ context.Context, name string, page view.Page) (*view.Workload, error) {
+func (p *Platform) Workload(_ context.Context, name string, page view.Page) (*view.Workload,
+	error) {
 	w := p.workloads[name]
 	if w == nil {
 		return nil, p.missing("workload", name, slices.Collect(maps.Keys(p.workloads)), "this platform")
 	}
-	out := &view.Workload{WorkloadRow: w.WorkloadRow, Description: w.description, Labels: pairs(w.labels)}
+	out := &view.Workload{WorkloadRow: w.WorkloadRow, Description: w.description,
+		Labels: pairs(w.labels)}
 	out.Assignments, out.Part = view.Of(w.rows, page)
 	for _, e := range p.order {
 		if e.Model == nil {
@@ -60,7 +62,8 @@ func (p *Platform) Workload(_ context.Context, name string, page view.Page) (*vi
 			}
 			for _, t := range e.Model.Workloads[i].Targets {
 				for _, ct := range e.types {
-					if _, assigned := e.Schedule.Index(ct.Name, t.FullName); !assigned && len(out.Absent) < listed {
+					if _, assigned := e.Schedule.Index(ct.Name, t.FullName); !assigned &&
+						len(out.Absent) < listed {
 						out.Absent = append(out.Absent, view.AssignmentRow{Environment: e.Name, ClusterType: ct.Name,
 							Target: t.FullName, Workload: name})
 					}

@@ -14,7 +14,8 @@ import (
 // returns the texts of these nodes by cluster, and the text of the rest under "". The texts are
 // equal if the nodes are equal, however the stream writes them. Divide returns nil if the stream is
 // not YAML.
-func Divide(data []byte, take func(doc *yaml.Node, part func(cluster string, n *yaml.Node))) map[string][]byte {
+func Divide(data []byte,
+	take func(doc *yaml.Node, part func(cluster string, n *yaml.Node))) map[string][]byte {
 	docs, _, err := yamlnodes.Parse(data)
 	if err != nil {
 		return nil

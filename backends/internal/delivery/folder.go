@@ -42,14 +42,15 @@ type Content struct {
 }
 
 // kustomizationHints are Twice's for a folder that one kustomization lists.
-var kustomizationHints = map[string]string{"ServiceAccount": "let the manifests use the one of the " +
-	"namespace service, or give that another name with serviceAccount: name"}
+var kustomizationHints = map[string]string{"ServiceAccount": "let the manifests use the one of " +
+	"the namespace service, or give that another name with serviceAccount: name"}
 
 // Emission returns the assignment's folder: its workspace on the cluster, the files of its
 // namespace service, its rendered manifests, and the reconciler's objects.
 // kustomization.yaml lists everything that is applied with the folder.
 func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diagnostic) {
-	workspace, objects, ds := kubernetes.AnnotatedWorkspace(a, c.NamespaceAnnotations, c.ConfigAnnotations)
+	workspace, objects,
+		ds := kubernetes.AnnotatedWorkspace(a, c.NamespaceAnnotations, c.ConfigAnnotations)
 	manifests, rendered, problems := kubernetes.Manifests(a, c.Manifests)
 	ds = append(append(ds, problems...), Twice(a, objects, rendered, kustomizationHints)...)
 	if diag.Errors(ds) {
@@ -72,7 +73,8 @@ func Emission(a *backends.Assignment, c Content) (backends.Emission, []diag.Diag
 		for _, o := range c.Reconciler {
 			docs, identities = append(docs, o), append(identities, o.Identity())
 		}
-		folder.Add(backends.File{Path: ReconcilerFile, Data: yaml.Must(docs...)}, identities, !c.Elsewhere)
+		folder.Add(backends.File{Path: ReconcilerFile, Data: yaml.Must(docs...)}, identities,
+			!c.Elsewhere)
 	}
 	folder.Add(backends.File{Path: kubernetes.KustomizationFile}, nil, false) // its place is taken
 	ds = append(ds, folder.OfService(a)...)
@@ -183,10 +185,13 @@ func ClusterTypeMeta(name, namespace string) kubernetes.Metadata {
 
 // AssignmentMeta returns the metadata of the object in assignments.yaml that delivers a
 // folder to the cluster.
-func AssignmentMeta(ct *backends.ClusterType, f backends.Folder, namespace string) kubernetes.Metadata {
+func AssignmentMeta(ct *backends.ClusterType, f backends.Folder,
+	namespace string) kubernetes.Metadata {
 	a := &backends.Assignment{Environment: ct.Environment, ClusterType: ct.Name,
-		DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace, Namespace: f.Namespace}
-	return kubernetes.Meta(a, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget), namespace)
+		DeploymentTarget: f.DeploymentTarget, Workload: f.Workload, Workspace: f.Workspace,
+		Namespace: f.Namespace}
+	return kubernetes.Meta(a, backends.AssignmentName(ct.Environment, ct.Name, f.DeploymentTarget),
+		namespace)
 }
 
 // Owner is an assignment, or a part of the cluster type, that needs an object with a name.
@@ -247,7 +252,8 @@ func Twice(a *backends.Assignment, workspace, rendered []backends.Object,
 		if !made[o] {
 			continue
 		}
-		hint := cmp.Or(hints[o.Kind], "leave it out of one of them, or give it another name in one of them")
+		hint := cmp.Or(hints[o.Kind],
+			"leave it out of one of them, or give it another name in one of them")
 		d := diag.New(diag.NameCollision,
 			fmt.Sprintf("the namespace service and the rendered manifests of %s both create %s %s",
 				a.DeploymentTarget, o.Kind, o.Name)).
@@ -279,7 +285,8 @@ func Hooks(a *backends.Assignment, ordinary, left []model.Projected) []diag.Diag
 	}
 	if len(argo) > 0 {
 		hints = append(hints,
-			"only Argo CD runs its own hooks: deliver the workload with it, or remove "+kubernetes.ArgoHookAnnotation)
+			"only Argo CD runs its own hooks: deliver the workload with it, or remove "+
+				kubernetes.ArgoHookAnnotation)
 	}
 	return []diag.Diagnostic{diag.New(diag.Hook,
 		"hooks among the rendered manifests of "+a.DeploymentTarget+" are "+strings.Join(parts, "; ")).

@@ -45,7 +45,8 @@ func FolderPath(ct *backends.ClusterType, deploymentTarget string) string {
 // NeedsGitOps returns the diagnostic that what needs the environment's gitops, which is
 // missing.
 func NeedsGitOps(environment, what string) diag.Diagnostic {
-	return diag.New(diag.NeedsGitOps, fmt.Sprintf("%s needs the repository of environment %s", what, environment)).
+	return diag.New(diag.NeedsGitOps,
+		fmt.Sprintf("%s needs the repository of environment %s", what, environment)).
 		Hinting(fmt.Sprintf("say where the environment's tree is kept: environments: %s: gitops: "+
 			"{repo: \"...\", branch: \"...\"}, or {oci: \"oci://...\"}", model.Label(environment)))
 }
@@ -58,7 +59,8 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 		return nil
 	}
 	return []diag.Diagnostic{diag.New(diag.BadSpec,
-		fmt.Sprintf("%s pulls from git repositories, and the tree of environment %s is in an OCI registry",
+		fmt.Sprintf("%s pulls from git repositories, and the tree of environment %s is in an OCI "+
+			"registry",
 			puller, ct.Environment)).
 		On("gitops.oci").At(Environment(ct.Environment, "gitops.oci"), "").At(ct.Reconciler.Ref, "").
 		Hinting(`keep the environment's tree in a git repository: gitops: {repo: "...", branch: "..."}`)}
@@ -67,7 +69,8 @@ func NeedsRepository(ct *backends.ClusterType, puller string) []diag.Diagnostic 
 // NoBootstrap returns the diagnostic that only the platform team knows how the cluster
 // type's folder is pulled.
 func NoBootstrap(ct *backends.ClusterType) diag.Diagnostic {
-	hint := "let the cluster's own reconciler pull the folder " + ct.Pulled() + " of the environment's tree"
+	hint := "let the cluster's own reconciler pull the folder " + ct.Pulled() +
+		" of the environment's tree"
 	if g := ct.GitOps; g != nil {
 		hint = fmt.Sprintf("let the cluster's own reconciler pull %s of branch %s of %s",
 			Path(g.Path, ct.Pulled()), g.Branch, g.Repo)

@@ -78,7 +78,8 @@ func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, [
 }
 
 // refused points to a field of the assignment's manifests, and to the reconciler.
-func (c Secrets) refused(d diag.Diagnostic, a *backends.Assignment, field string) []diag.Diagnostic {
+func (c Secrets) refused(d diag.Diagnostic, a *backends.Assignment,
+	field string) []diag.Diagnostic {
 	path := model.JoinPath("manifests", field)
 	return []diag.Diagnostic{d.On(path).At(a.Ref.At(path), "").At(a.Reconciler.Ref, "").For(a.ID())}
 }
@@ -198,7 +199,8 @@ func AccountOf(a *backends.Assignment, reconciler string) string {
 // it is an account of the assignment's own, and AccessOf returns it with its permissions. *account
 // is the reconciler's account before the call, and the chosen account after it. "" stands for the
 // reconciler itself.
-func AccessOf(a *backends.Assignment, account *string, name, namespace string) (*kubernetes.Access, []diag.Diagnostic) {
+func AccessOf(a *backends.Assignment, account *string, name, namespace string) (*kubernetes.Access,
+	[]diag.Diagnostic) {
 	if *account = AccountOf(a, *account); *account != "" {
 		return nil, nil
 	}

@@ -87,14 +87,17 @@ func check(a *backends.Assignment, s Source) []diag.Diagnostic {
 			refuse("semver", notARange(s.OCI.Semver), "name a tag with tag")
 		}
 		if s.OCI.VerifiesNothing() {
-			refuse("verify", "only a pinned tag or digest can be verified", "pin the source with tag or digest")
+			refuse("verify", "only a pinned tag or digest can be verified",
+				"pin the source with tag or digest")
 		}
 	case s.Helm != nil:
 		if !Exact(s.Helm.Version) && !isRange(s.Helm.Version) {
-			refuse("version", notARange(s.Helm.Version), "charts have versions of SemVer, such as 1.2.3 or >=1.2 <2")
+			refuse("version", notARange(s.Helm.Version),
+				"charts have versions of SemVer, such as 1.2.3 or >=1.2 <2")
 		}
 		if s.Helm.Repo != "" && s.Helm.Chart == "" {
-			refuse("chart", "a chart repository holds many charts, and chart does not say which", "name the chart with chart")
+			refuse("chart", "a chart repository holds many charts, and chart does not say which",
+				"name the chart with chart")
 		}
 	}
 	return ds
@@ -195,12 +198,14 @@ func badPatch(p model.KustomPatch) (problem, hint string) {
 		for _, operation := range patch {
 			o, _ := operation.(map[string]any)
 			if op, _ := o["op"].(string); op == "" {
-				return "an operation of the JSON 6902 patch has no op", "write op: add, remove, replace, move, copy or test"
+				return "an operation of the JSON 6902 patch has no op",
+					"write op: add, remove, replace, move, copy or test"
 			}
 		}
 	case map[string]any:
 		metadata, _ := patch["metadata"].(map[string]any)
-		if len(p.Target) == 0 && (patch["kind"] == nil || patch["apiVersion"] == nil || metadata["name"] == nil) {
+		if len(p.Target) == 0 &&
+			(patch["kind"] == nil || patch["apiVersion"] == nil || metadata["name"] == nil) {
 			return "a strategic merge patch names the object that it changes, by apiVersion, kind and " +
 				"metadata.name", "name it there, or the objects with target"
 		}
@@ -226,7 +231,8 @@ var (
 func badImage(i model.KustomImage) (problem, hint string) {
 	for _, name := range []string{i.Name, i.NewName} {
 		if name != "" && !imageName.MatchString(name) {
-			return fmt.Sprintf("%q is no name of an image", name), "a name has no tag and no digest: those are newTag and digest"
+			return fmt.Sprintf("%q is no name of an image", name),
+				"a name has no tag and no digest: those are newTag and digest"
 		}
 	}
 	switch {
@@ -235,7 +241,8 @@ func badImage(i model.KustomImage) (problem, hint string) {
 	case i.NewName == "" && i.NewTag == "" && i.Digest == "":
 		return "nothing of the image " + i.Name + " is replaced", "give newName, newTag or digest"
 	case i.NewTag != "" && i.Digest != "":
-		return "the image " + i.Name + " gets a tag and a digest, and kustomize takes the digest alone", "remove newTag"
+		return "the image " + i.Name + " gets a tag and a digest, and kustomize takes the digest alone",
+			"remove newTag"
 	}
 	return "", ""
 }

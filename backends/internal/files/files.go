@@ -44,7 +44,8 @@ type Files struct {
 // Describe returns the files of a struct with a #File for each path. ref refers to the
 // struct. The Kubernetes objects among their documents get kalypso's label and annotation. a
 // is nil for files of a cluster type. Describe does not change the objects in those.
-func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Files, []diag.Diagnostic) {
+func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Files,
+	[]diag.Diagnostic) {
 	var out Files
 	ds := checkPaths(described, ref)
 	if diag.Errors(ds) {
@@ -62,7 +63,8 @@ func Describe(a *backends.Assignment, described model.Value, ref model.Ref) (Fil
 			ds = append(ds, d.On(at.String()).At(at, ""))
 		}
 		if len(w.plaintext) > 0 {
-			ds = append(ds, kubernetes.Plaintext(f.Name, w.plaintext).On(at.String()).At(at, "").Hinting(InsteadOfSecret))
+			ds = append(ds,
+				kubernetes.Plaintext(f.Name, w.plaintext).On(at.String()).At(at, "").Hinting(InsteadOfSecret))
 		}
 		out.Add(file, w.objects, w.only)
 	}
@@ -80,8 +82,9 @@ func (fs *Files) OfService(a *backends.Assignment) []diag.Diagnostic {
 	added, ds := Describe(a, described, ref)
 	for _, f := range added.Files {
 		if err := fs.Collides(f.Path); err != nil {
-			ds = append(ds, Bad(ref.At(model.Label(f.Path)), f.Path+" of the namespace service "+err.Error()).
-				Hinting("give the file another path: the reconciler has this one"))
+			ds = append(ds,
+				Bad(ref.At(model.Label(f.Path)), f.Path+" of the namespace service "+err.Error()).
+					Hinting("give the file another path: the reconciler has this one"))
 		}
 	}
 	fs.Files = append(fs.Files, added.Files...)
@@ -172,7 +175,8 @@ func (w *writer) write(described model.Value) (backends.File, error) {
 	}
 	switch {
 	case len(kinds) != 1:
-		return out, fmt.Errorf("has %s, and needs exactly one of text, yaml, documents and json", orNothing(kinds))
+		return out, fmt.Errorf("has %s, and needs exactly one of text, yaml, documents and json",
+			orNothing(kinds))
 	case err == nil && len(out.Data) > MaxSize:
 		err = fmt.Errorf("has %d bytes, and a file may have %d MiB", len(out.Data), MaxSize>>20)
 	}
@@ -192,7 +196,8 @@ func (w *writer) content(kind string, v model.Value) ([]byte, error) {
 		if v.Kind() != model.String {
 			return nil, fmt.Errorf("has a text that is a %s", v.Kind())
 		}
-		if ext := path.Ext(w.path); strings.TrimSpace(v.Text()) == "" && (ext == ".yaml" || ext == ".yml" || ext == ".json") {
+		if ext := path.Ext(w.path); strings.TrimSpace(v.Text()) == "" &&
+			(ext == ".yaml" || ext == ".yml" || ext == ".json") {
 			return nil, errors.New("has a text without anything in it, which is no document")
 		}
 		return []byte(v.Text()), nil

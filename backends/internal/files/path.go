@@ -99,7 +99,8 @@ func (ps *paths) add(p string) error {
 // checkPaths checks the paths of a struct of files.
 func checkPaths(described model.Value, ref model.Ref) []diag.Diagnostic {
 	if n := len(described.Fields()); n > maxFiles {
-		return []diag.Diagnostic{Bad(ref, fmt.Sprintf("there are %d files, and a folder may have %d", n, maxFiles)).
+		return []diag.Diagnostic{Bad(ref,
+			fmt.Sprintf("there are %d files, and a folder may have %d", n, maxFiles)).
 			Hinting("write one file where there are many that are read together")}
 	}
 	var ds []diag.Diagnostic

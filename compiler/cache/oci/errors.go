@@ -25,7 +25,8 @@ type RegistryError struct {
 // Error returns one line that a terminal can print, for any answer of the registry. It omits the
 // URLs of redirects: they may be signed, and must not appear in logs.
 func (e *RegistryError) Error() string {
-	return terminal.Line(fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
+	return terminal.Line(
+		fmt.Sprintf("cannot %s %s:%s: %s", e.Op, e.Repository, e.Tag, reason(e.Err, e.host())))
 }
 
 // Unwrap returns the error of the registry or of the connection.
@@ -65,7 +66,8 @@ func reason(err error, host string) string {
 
 // answered returns the reason for an answer that is not a success.
 func answered(answer *errcode.ErrorResponse, host string) string {
-	text := fmt.Sprintf("the registry answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	text := fmt.Sprintf("the registry answers %d %s", answer.StatusCode,
+		http.StatusText(answer.StatusCode))
 	if len(answer.Errors) > 0 {
 		text += " (" + answer.Errors.Error() + ")"
 	}
@@ -74,7 +76,8 @@ func answered(answer *errcode.ErrorResponse, host string) string {
 		return text + fmt.Sprintf(": the credentials for %s in docker's config.json are missing or "+
 			"wrong; `docker login %s` replaces them", host, host)
 	case http.StatusForbidden:
-		return text + ": the credentials do not allow this; those that may only read need a read-only remote cache"
+		return text + ": the credentials do not allow this; those that may only read need a read-only " +
+			"remote cache"
 	}
 	return text
 }

@@ -72,10 +72,14 @@ func emptyConfig() ocispec.Descriptor {
 }
 
 // layerOf returns the descriptor of data as a layer.
-func layerOf(data []byte) ocispec.Descriptor { return content.NewDescriptorFromBytes(DataType, data) }
+func layerOf(data []byte) ocispec.Descriptor {
+	return content.NewDescriptorFromBytes(DataType,
+		data)
+}
 
 // errForeign is the error for a tag with other content.
-var errForeign = errors.New("it is no entry of kalypso's cache (delete the tag if nothing else needs it)")
+var errForeign = errors.New(
+	"it is no entry of kalypso's cache (delete the tag if nothing else needs it)")
 
 // parseManifest returns the layer of a manifest, which is not trusted. The descriptor has
 // only a size within the limits, and a SHA-256.
@@ -84,18 +88,22 @@ func parseManifest(text []byte, key string) (ocispec.Descriptor, error) {
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {
 		return ocispec.Descriptor{}, errForeign
 	}
-	if m.SchemaVersion != 2 || m.MediaType != manifestType || m.ArtifactType != ArtifactType || len(m.Layers) != 1 {
+	if m.SchemaVersion != 2 || m.MediaType != manifestType || m.ArtifactType != ArtifactType ||
+		len(m.Layers) != 1 {
 		return ocispec.Descriptor{}, errForeign
 	}
 	if m.Annotations[KeyAnnotation] != key {
-		return ocispec.Descriptor{}, fmt.Errorf("it holds the entry of another key, %q", m.Annotations[KeyAnnotation])
+		return ocispec.Descriptor{},
+			fmt.Errorf("it holds the entry of another key, %q", m.Annotations[KeyAnnotation])
 	}
 	layer := m.Layers[0]
 	switch {
-	case layer.MediaType != DataType, layer.Digest.Validate() != nil, layer.Digest.Algorithm() != digest.SHA256:
+	case layer.MediaType != DataType, layer.Digest.Validate() != nil,
+		layer.Digest.Algorithm() != digest.SHA256:
 		return ocispec.Descriptor{}, errForeign
 	case layer.Size < 0 || layer.Size > maxData:
-		return ocispec.Descriptor{}, fmt.Errorf("an entry of %d bytes: there are at most %d", layer.Size, maxData)
+		return ocispec.Descriptor{},
+			fmt.Errorf("an entry of %d bytes: there are at most %d", layer.Size, maxData)
 	}
 	return ocispec.Descriptor{MediaType: DataType, Digest: layer.Digest, Size: layer.Size}, nil
 }

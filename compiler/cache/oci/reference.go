@@ -23,17 +23,21 @@ func (e *ReferenceError) Error() string {
 func parseReference(reference string) (where registry.Reference, plain bool, err error) {
 	shown := reference
 	problem := func(format string, args ...any) (registry.Reference, bool, error) {
-		return registry.Reference{}, false, &ReferenceError{Reference: shown, Problem: fmt.Sprintf(format, args...)}
+		return registry.Reference{}, false,
+			&ReferenceError{Reference: shown, Problem: fmt.Sprintf(format, args...)}
 	}
 	scheme, rest, ok := strings.Cut(reference, "://")
 	if !ok || scheme != "oci" && scheme != "oci+http" {
-		return problem("write oci://HOST/REPOSITORY, such as oci://registry.example.com/acme/platform-cache")
+		return problem(
+			"write oci://HOST/REPOSITORY, such as oci://registry.example.com/acme/platform-cache")
 	}
 	host, path, _ := strings.Cut(rest, "/")
 	if user, after, ok := strings.Cut(host, "@"); ok {
 		name, _, _ := strings.Cut(user, ":")
 		shown = fmt.Sprintf("%s://%s@%s/%s", scheme, name, after, path)
-		return problem("credentials come from docker's config.json (`docker login %s`), and are not written here", after)
+		return problem(
+			"credentials come from docker's config.json (`docker login %s`), and are not written here",
+			after)
 	}
 	where = registry.Reference{Registry: host, Repository: path}
 	switch {
@@ -44,7 +48,8 @@ func parseReference(reference string) (where registry.Reference, plain bool, err
 	case path == "":
 		return problem("a repository is missing, such as oci://%s/platform-cache", host)
 	case strings.ContainsAny(path, ":@"):
-		return problem("a repository is named without a tag or digest: every entry of the cache has a tag of its own")
+		return problem(
+			"a repository is named without a tag or digest: every entry of the cache has a tag of its own")
 	case where.ValidateRepository() != nil:
 		return problem("%q is no name of a repository: that is of lower-case letters, digits, and "+
 			"single . _ - / between them", path)

@@ -31,7 +31,8 @@ func newChartRepositories(f *Fetcher, r *registries) *chartRepositories {
 	}
 }
 
-func (c *chartRepositories) resolve(ctx context.Context, s dependency.Source) (string, []byte, error) {
+func (c *chartRepositories) resolve(ctx context.Context, s dependency.Source) (string, []byte,
+	error) {
 	if strings.HasPrefix(s.URL, "oci://") {
 		return c.registries.resolveChart(ctx, s.URL, s.Version)
 	}
@@ -43,7 +44,8 @@ func (c *chartRepositories) resolve(ctx context.Context, s dependency.Source) (s
 	if err != nil {
 		return "", nil, err
 	}
-	data, err := c.download(ctx, s.URL, released[version], dependency.Entry{Source: s, Revision: version})
+	data, err := c.download(ctx, s.URL, released[version],
+		dependency.Entry{Source: s, Revision: version})
 	return version, data, err
 }
 
@@ -81,7 +83,8 @@ func releaseNames(released map[string]release) []string {
 }
 
 // releases returns the versions of a chart.
-func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (map[string]release, error) {
+func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (map[string]release,
+	error) {
 	i, err := c.indexes.get(s.URL, func() (*index, error) { return c.readIndex(ctx, s.URL) })
 	if err != nil {
 		return nil, err
@@ -92,7 +95,8 @@ func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (
 	}
 	there := i.charts()
 	if near := spelling.Nearest(s.Chart, there); near != "" {
-		there = append([]string{near}, slices.DeleteFunc(there, func(name string) bool { return name == near })...)
+		there = append([]string{near},
+			slices.DeleteFunc(there, func(name string) bool { return name == near })...)
 	}
 	return nil, &missing{problem: "the chart repository has no chart " + s.Chart, there: there}
 }
@@ -134,7 +138,8 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 		return nil, err
 	}
 	if len(r.URLs) == 0 {
-		return nil, fmt.Errorf("the index of the chart repository does not say where version %s is", e.Revision)
+		return nil, fmt.Errorf("the index of the chart repository does not say where version %s is",
+			e.Revision)
 	}
 	if strings.HasPrefix(r.URLs[0], "oci://") {
 		return c.fromRegistry(ctx, r.URLs[0], e)
@@ -166,7 +171,8 @@ func (c *chartRepositories) download(ctx context.Context, repository string, r r
 
 // fromRegistry returns the archive of a release with a URL oci://HOST/PATH:TAG in the
 // index.
-func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e dependency.Entry) ([]byte, error) {
+func (c *chartRepositories) fromRegistry(ctx context.Context, at string,
+	e dependency.Entry) ([]byte, error) {
 	if slash := strings.LastIndexByte(at, '/'); strings.Contains(at[slash:], ":") {
 		at = at[:slash+strings.IndexByte(at[slash:], ':')]
 	}
@@ -179,7 +185,8 @@ func (c *chartRepositories) fromRegistry(ctx context.Context, at string, e depen
 
 // get returns the content at a URL, with the credentials of its repository if that is on
 // the same server.
-func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int64) ([]byte, error) {
+func (c *chartRepositories) get(ctx context.Context, base, at *url.URL, most int64) ([]byte,
+	error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, err
@@ -211,7 +218,8 @@ func answered(r *http.Response, at *url.URL, known bool) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint := "`helm repo add NAME URL --username USER --password-stdin` adds the credentials of a chart repository"
+		hint := "`helm repo add NAME URL --username USER --password-stdin` adds the credentials of a " +
+			"chart repository"
 		if known {
 			hint = "those that helm has for the repository are not accepted: `helm repo add NAME URL " +
 				"--force-update --username USER --password-stdin` replaces them"

@@ -40,8 +40,10 @@ func parseIndex(text []byte) (*index, error) {
 	if err == nil && len(docs) > 0 {
 		err = docs[0].Decode(&file)
 	}
-	if otherTypes := (*yaml.TypeError)(nil); errors.As(err, &otherTypes) || err == nil && file.APIVersion == "" {
-		return nil, errors.New("what is at the URL is no chart repository: its index.yaml is not one of Helm's")
+	if otherTypes := (*yaml.TypeError)(nil); errors.As(err, &otherTypes) || err == nil &&
+		file.APIVersion == "" {
+		return nil, errors.New(
+			"what is at the URL is no chart repository: its index.yaml is not one of Helm's")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the index of the chart repository cannot be read: %w", err)
@@ -61,7 +63,8 @@ func (i *index) releases(chart string) (byVersion map[string]release, ok bool, e
 	}
 	var all []release
 	if err := node.Decode(&all); err != nil {
-		return nil, true, fmt.Errorf("the index of the chart repository has an entry for %s that cannot be read", chart)
+		return nil, true,
+			fmt.Errorf("the index of the chart repository has an entry for %s that cannot be read", chart)
 	}
 	byVersion = map[string]release{}
 	for _, r := range all {

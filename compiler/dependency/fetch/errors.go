@@ -92,7 +92,8 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 	case ctx.Err() != nil:
 		return &Error{Source: s, Problem: "it was cancelled", Err: ctx.Err()}
 	case errors.As(err, &who):
-		return &AuthError{Source: s, Problem: f.secrets.Clean(who.problem), Hint: f.secrets.Clean(who.hint)}
+		return &AuthError{Source: s, Problem: f.secrets.Clean(who.problem),
+			Hint: f.secrets.Clean(who.hint)}
 	case errors.As(err, &auth):
 		return &AuthError{Source: s, Problem: auth.Problem, Hint: auth.Hint}
 	case errors.As(err, &gone):
@@ -107,7 +108,8 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 	if known := (*remote.Error)(nil); errors.As(err, &known) {
 		return &Error{Source: s, Problem: known.Problem, Hint: hintFor(err), Err: known}
 	}
-	return &Error{Source: s, Problem: f.secrets.Problem(err), Hint: hintFor(err), Err: f.secrets.Cleaned(err)}
+	return &Error{Source: s, Problem: f.secrets.Problem(err), Hint: hintFor(err),
+		Err: f.secrets.Cleaned(err)}
 }
 
 // untrusted is an error about content that builds must not read.
@@ -129,7 +131,8 @@ func hintFor(err error) string {
 	case errors.As(err, new(*httpclient.ProxyError)):
 		return "correct $HTTPS_PROXY, $HTTP_PROXY or $NO_PROXY, or have the proxy let it through"
 	case errors.As(err, new(*address.LocalError)):
-		return "have it served by another host, or let the platform name it: in the registration, or in a workload of its own"
+		return "have it served by another host, or let the platform name it: in the registration, or " +
+			"in a workload of its own"
 	case errors.As(err, new(untrusted)):
 		return "have it corrected where it is kept, or ask for another version"
 	}

@@ -175,11 +175,13 @@ func (f *Fetcher) Close() error {
 
 // Resolve returns the newest content that matches a source, and the entry that pins it.
 // Errors are *AuthError, *NotFoundError and *Error.
-func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.Entry, []byte, error) {
+func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.Entry, []byte,
+	error) {
 	var e dependency.Entry
 	data, err := f.during(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
 		revision, data, err := o.resolve(ctx, s)
-		e = dependency.Entry{Source: s, Revision: revision, Content: dependency.DigestOf(data), Size: int64(len(data))}
+		e = dependency.Entry{Source: s, Revision: revision, Content: dependency.DigestOf(data),
+			Size: int64(len(data))}
 		return data, err
 	})
 	if err != nil {
@@ -191,7 +193,8 @@ func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.
 // Fetch returns exactly the content that an entry pins. The error is a *ChangedError if the
 // server now has other content, or one of the errors of [Fetcher.Resolve].
 func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
-	data, err := f.during(ctx, e.Source, func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
+	data, err := f.during(ctx, e.Source,
+		func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +210,8 @@ func (f *Fetcher) during(ctx context.Context, s dependency.Source,
 	ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]
 	if !ok {
-		return nil, &Error{Source: s, Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
+		return nil, &Error{Source: s,
+			Problem: fmt.Sprintf("nothing fetches sources of the kind %q", s.Kind)}
 	}
 	ctx, cancel := f.limit(ctx, f.timeout, errTooLong)
 	defer cancel()
@@ -228,7 +232,8 @@ func (f *Fetcher) during(ctx context.Context, s dependency.Source,
 // readable returns an error for content that a build cannot read.
 func readable(kind dependency.Kind, data []byte) error {
 	if len(data) > dependency.MaxSize {
-		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data), int64(dependency.MaxSize))
+		return fmt.Errorf("the content has %d bytes, more than the %d that are kept", len(data),
+			int64(dependency.MaxSize))
 	}
 	if kind == dependency.Module {
 		return nil // CUE's own code reads it

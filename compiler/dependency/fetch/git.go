@@ -120,7 +120,8 @@ func (r *repository) commit(s dependency.Source) (string, error) {
 	if id, ok := r.refs[prefix+name]; ok {
 		return id.String(), nil
 	}
-	return "", &missing{problem: fmt.Sprintf("there is no %s %s", what, name), there: likely(r.names(prefix))}
+	return "", &missing{problem: fmt.Sprintf("there is no %s %s", what, name),
+		there: likely(r.names(prefix))}
 }
 
 // content returns the files of a commit as a packed archive.

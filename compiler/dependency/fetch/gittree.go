@@ -40,7 +40,8 @@ type treeWalk struct {
 // often that only a count bounds them.
 func (w *treeWalk) folder(id git.Hash, at string) error {
 	if strings.Count(at, "/") > archive.DefaultLimits.Depth {
-		return &archive.LimitError{Entry: at, Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
+		return &archive.LimitError{Entry: at,
+			Most: fmt.Sprintf("paths of at most %d elements", archive.DefaultLimits.Depth)}
 	}
 	entries, err := w.tree(id)
 	if err != nil {
@@ -48,7 +49,8 @@ func (w *treeWalk) folder(id git.Hash, at string) error {
 	}
 	for i := range entries {
 		if w.entries++; w.entries > archive.DefaultLimits.Entries {
-			return &archive.LimitError{Entry: at, Most: fmt.Sprintf("at most %d entries", archive.DefaultLimits.Entries)}
+			return &archive.LimitError{Entry: at,
+				Most: fmt.Sprintf("at most %d entries", archive.DefaultLimits.Entries)}
 		}
 		if err := w.entry(&entries[i], at); err != nil || w.done {
 			return err
@@ -67,7 +69,8 @@ func (w *treeWalk) entry(e *git.Entry, at string) error {
 	case git.FolderMode:
 		return w.folder(e.ID, name)
 	case git.SubmoduleMode:
-		w.give(archive.Entry{Path: name, Refused: "is a submodule of git, whose content kalypso does not fetch"})
+		w.give(archive.Entry{Path: name,
+			Refused: "is a submodule of git, whose content kalypso does not fetch"})
 		return nil
 	}
 	data, err := w.objects.BlobWithin(e.ID, archive.DefaultLimits.File)
@@ -78,8 +81,10 @@ func (w *treeWalk) entry(e *git.Entry, at string) error {
 		return fmt.Errorf("the file %s: %w", name, err)
 	case e.Mode == git.LinkMode && len(data) > 0:
 		w.give(archive.Entry{Path: name, Link: string(data)})
-	case len(data) < 1024 && bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n")):
-		w.give(archive.Entry{Path: name, Refused: "is kept by Git LFS, from which kalypso does not fetch"})
+	case len(data) < 1024 &&
+		bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1\n")):
+		w.give(archive.Entry{Path: name,
+			Refused: "is kept by Git LFS, from which kalypso does not fetch"})
 	default:
 		w.give(archive.Entry{Path: name, Data: data, Executable: e.Mode == git.ExecutableMode})
 	}

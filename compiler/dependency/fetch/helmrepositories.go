@@ -46,7 +46,8 @@ func readHelmRepositories() ([]helmRepository, error) {
 		err = yaml.Unmarshal(text, &file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("helm's list of chart repositories ($HELM_REPOSITORY_CONFIG names it): %w", err)
+		return nil, fmt.Errorf("helm's list of chart repositories ($HELM_REPOSITORY_CONFIG names it): %w",
+			err)
 	}
 	return slices.DeleteFunc(file.Repositories,
 		func(r helmRepository) bool { return strings.HasPrefix(r.URL, "oci://") }), nil

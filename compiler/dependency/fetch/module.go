@@ -35,10 +35,12 @@ func (m *modules) fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error) {
 	id, err := module.NewVersion(path, version)
 	if err != nil {
-		return nil, fmt.Errorf("this is no version of a CUE module, such as example.com/base@v1 v1.2.3: %w", err)
+		return nil, fmt.Errorf(
+			"this is no version of a CUE module, such as example.com/base@v1 v1.2.3: %w", err)
 	}
 	client, err := m.client.get("", func() (*modregistry.Client, error) {
-		resolver, err := modconfig.NewResolver(&modconfig.Config{Transport: m.fetcher.web, ClientType: "kalypso"})
+		resolver, err := modconfig.NewResolver(
+			&modconfig.Config{Transport: m.fetcher.web, ClientType: "kalypso"})
 		if err != nil {
 			return nil, fmt.Errorf("$CUE_REGISTRY, which says where CUE modules are: %w", err)
 		}
@@ -51,7 +53,8 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 	if errors.Is(err, modregistry.ErrNotFound) {
 		there, _ := client.ModuleVersions(ctx, path) // an error leaves the alternatives out
 		slices.Reverse(there)
-		return nil, &missing{problem: fmt.Sprintf("there is no version %s of the module", version), there: there}
+		return nil, &missing{problem: fmt.Sprintf("there is no version %s of the module", version),
+			there: there}
 	}
 	if err != nil {
 		return nil, explainModule(err)

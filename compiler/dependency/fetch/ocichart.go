@@ -45,7 +45,8 @@ func (r *registries) resolveChart(ctx context.Context, url, wanted string) (stri
 	return version, data, err
 }
 
-func (r *registries) newestChart(ctx context.Context, repo *remote.Repository, wanted string) (string, error) {
+func (r *registries) newestChart(ctx context.Context, repo *remote.Repository,
+	wanted string) (string, error) {
 	tags, err := r.tags(ctx, repo)
 	if err != nil {
 		return "", err
@@ -58,14 +59,16 @@ func (r *registries) newestChart(ctx context.Context, repo *remote.Repository, w
 
 // fetchChart returns the archive that an entry pins. Registries keep its blob when a tag
 // moves, so it is requested by its digest first.
-func (r *registries) fetchChart(ctx context.Context, url string, e dependency.Entry) ([]byte, error) {
+func (r *registries) fetchChart(ctx context.Context, url string, e dependency.Entry) ([]byte,
+	error) {
 	repo, err := r.repository(url)
 	if err != nil {
 		return nil, err
 	}
 	data, err := r.blob(ctx, repo,
 		ocispec.Descriptor{MediaType: chartLayer, Digest: digest.Digest(e.Content), Size: e.Size})
-	if isMissing := (*missing)(nil); !errors.Is(err, errdef.ErrNotFound) && !errors.As(err, &isMissing) {
+	if isMissing := (*missing)(nil); !errors.Is(err, errdef.ErrNotFound) &&
+		!errors.As(err, &isMissing) {
 		return data, err
 	}
 	_, data, err = r.pull(ctx, repo, chartTag(e.Revision), isChart)

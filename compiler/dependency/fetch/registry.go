@@ -145,7 +145,8 @@ func (r *registries) pull(ctx context.Context, repo *remote.Repository, referenc
 	}
 	defer body.Close()
 	if d.Size > maxManifest {
-		return "", nil, fmt.Errorf("the manifest has %d bytes, more than the %d that are read", d.Size, maxManifest)
+		return "", nil,
+			fmt.Errorf("the manifest has %d bytes, more than the %d that are read", d.Size, maxManifest)
 	}
 	text, err := content.ReadAll(body, d)
 	if err != nil {
@@ -160,7 +161,8 @@ func (r *registries) pull(ctx context.Context, repo *remote.Repository, referenc
 }
 
 // layerOf returns the first wanted layer of a manifest, which is not trusted.
-func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocispec.Descriptor, error) {
+func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocispec.Descriptor,
+	error) {
 	var none ocispec.Descriptor
 	if mediaType == ocispec.MediaTypeImageIndex || mediaType == dockerIndex {
 		return none, errors.New("this is an index of several images, and not one artifact")
@@ -175,7 +177,8 @@ func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocisp
 			others = append(others, l.MediaType)
 			continue
 		}
-		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 || l.Size > dependency.MaxSize {
+		if l.Digest.Validate() != nil || l.Digest.Algorithm() != digest.SHA256 || l.Size < 0 ||
+			l.Size > dependency.MaxSize {
 			return none, fmt.Errorf("the manifest has a layer with the size %d and the digest %q, which "+
 				"is none that kalypso fetches", l.Size, l.Digest)
 		}
@@ -189,7 +192,8 @@ func layerOf(mediaType string, manifest []byte, wanted func(string) bool) (ocisp
 }
 
 // blob returns the verified content of a blob.
-func (r *registries) blob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+func (r *registries) blob(ctx context.Context, repo *remote.Repository,
+	d ocispec.Descriptor) ([]byte, error) {
 	body, err := repo.Blobs().Fetch(ctx, d)
 	if err != nil {
 		return nil, r.explain(err, repo)
@@ -223,7 +227,8 @@ func (r *registries) tags(ctx context.Context, repo *remote.Repository) ([]strin
 }
 
 // notThere returns the error for a missing tag or digest, with the existing tags.
-func (r *registries) notThere(ctx context.Context, repo *remote.Repository, reference string) error {
+func (r *registries) notThere(ctx context.Context, repo *remote.Repository,
+	reference string) error {
 	what := "tag"
 	if strings.Contains(reference, ":") {
 		what = "digest"
@@ -240,19 +245,22 @@ func (r *registries) explain(err error, repo *remote.Repository) error {
 	host := repo.Reference.Registry
 	login := fmt.Sprintf("`docker login %s` or `helm registry login %s` adds credentials", host, host)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
-		return &unauthorized{host + " wants credentials, and neither docker nor helm has any for it", login}
+		return &unauthorized{host + " wants credentials, and neither docker nor helm has any for it",
+			login}
 	}
 	var answer *errcode.ErrorResponse
 	if !errors.As(err, &answer) {
 		return err
 	}
-	text := fmt.Sprintf("%s answers %d %s", host, answer.StatusCode, http.StatusText(answer.StatusCode))
+	text := fmt.Sprintf("%s answers %d %s", host, answer.StatusCode,
+		http.StatusText(answer.StatusCode))
 	if len(answer.Errors) > 0 {
 		text += " (" + answer.Errors.Error() + ")"
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return &unauthorized{text, login + "; many registries also answer this for a repository that is not there"}
+		return &unauthorized{text,
+			login + "; many registries also answer this for a repository that is not there"}
 	case http.StatusNotFound:
 		return &missing{problem: "there is no such repository"}
 	}

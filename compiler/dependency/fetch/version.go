@@ -26,7 +26,8 @@ func versions(names []string, parse func(string) (*semver.Version, error)) []ver
 		}
 	}
 	slices.SortFunc(out, func(a, b version) int {
-		return cmp.Or(b.Compare(a.Version), cmp.Compare(len(b.name), len(a.name)), cmp.Compare(b.name, a.name))
+		return cmp.Or(b.Compare(a.Version), cmp.Compare(len(b.name), len(a.name)),
+			cmp.Compare(b.name, a.name))
 	})
 	return out
 }
@@ -39,7 +40,8 @@ func strictly(name string) (*semver.Version, error) {
 
 // newest returns the name of the newest version in a range. As in Helm and Flux,
 // pre-releases match only if the range has one.
-func newest(constraint string, names []string, parse func(string) (*semver.Version, error)) (string, error) {
+func newest(constraint string, names []string, parse func(string) (*semver.Version, error)) (string,
+	error) {
 	c, err := semver.NewConstraint(constraint)
 	if err != nil {
 		return "", fmt.Errorf("%q is no range of versions, such as \">=1.2 <2\": %w", constraint, err)

@@ -80,7 +80,8 @@ func (x *checker) check(v cue.Value, s *shape.Shape, ref model.Ref, but ...strin
 // checkAlternative checks a struct that may also be a scalar against only the schema's struct.
 // For all alternatives together, CUE only says that no alternative fits. checkAlternative
 // reports whether it found a problem.
-func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Problem, ref model.Ref) bool {
+func (x *checker) checkAlternative(v cue.Value, s *shape.Shape, o problem.Problem,
+	ref model.Ref) bool {
 	relative := o.Path[len(v.Path().Selectors()):]
 	for _, name := range relative {
 		v = cuevalue.Field(v, strings.Trim(name, `"`))
@@ -169,7 +170,8 @@ func hasRevision(given map[string]cue.Value) bool {
 
 // checkWithoutEffect reports fields that look like fields of the schema and have no effect:
 // hidden fields, definitions, and fields that are only constraints.
-func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value, ref model.Ref) {
+func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[string]cue.Value,
+	ref model.Ref) {
 	if len(s.Fields) == 0 || ref.Collection == "tests" && ref.Path == "assignment" { // a constraint
 		return
 	}
@@ -191,7 +193,8 @@ func (x *shapeCheck) checkWithoutEffect(v cue.Value, s *shape.Shape, given map[s
 		if !x.isWritten(it.Value(), strings.TrimRight(written, "?!"), in()) {
 			continue // the schema's own, a template's, or a pattern's
 		}
-		x.failAt(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)), it.Value())
+		x.failAt(diag.New(diag.UnknownField, what).Hinting("write "+name), ref.At(model.Label(name)),
+			it.Value())
 	}
 }
 
@@ -239,7 +242,8 @@ func (x *shapeCheck) failAt(d diag.Diagnostic, ref model.Ref, v cue.Value) {
 	x.Fail(ref, x.At(d, v).On(ref.String()))
 }
 
-func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref model.Ref, v cue.Value) {
+func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref model.Ref,
+	v cue.Value) {
 	for _, name := range s.Names() {
 		if _, there := given[name]; !there && s.Fields[name].Required && !s.Misspelt(name, given) {
 			x.failAt(shape.MissingField(name, s), ref.At(model.Label(name)), v)
@@ -258,8 +262,10 @@ func (x *shapeCheck) checkFields(s *shape.Shape, given map[string]cue.Value, ref
 		case len(there) == 0 && (slices.Contains(group, "digest") && hasRevision(given) ||
 			slices.Contains(group, "commit") && isUnquoted(given)):
 			// Another diagnostic reports the field that contains the missing one.
-		case len(there) == 0 && !slices.ContainsFunc(group, func(name string) bool { return s.Misspelt(name, given) }):
-			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"), v))
+		case len(there) == 0 &&
+			!slices.ContainsFunc(group, func(name string) bool { return s.Misspelt(name, given) }):
+			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and none is given").Hinting("give one of them"),
+				v))
 		case len(there) > 1:
 			x.Fail(ref, x.At(diag.New(diag.OneOf, wanted+", and "+strings.Join(there,
 				" and ")+" are given").Hinting("keep one of them"), values...))

@@ -86,7 +86,8 @@ var objectFields = []string{"apiVersion", "kind", "metadata", "spec", "data", "s
 // returns whether it found any. Other such fields are unknown fields.
 func (x *collectionChecker) checkIndentation() (found bool) {
 	for _, f := range x.Places.Indented() {
-		if name, _, err := ast.LabelName(f.Label); err == nil && slices.Contains(model.CollectionNames, name) {
+		if name, _, err := ast.LabelName(f.Label); err == nil &&
+			slices.Contains(model.CollectionNames, name) {
 			x.Report(diag.New(diag.UnknownCollection, "the collection "+name+" is in no struct, since "+
 				"indentation has no meaning in CUE").On(name).
 				In(x.Places.Of(f.Pos()), "").Hinting(inBraces))
@@ -97,7 +98,8 @@ func (x *collectionChecker) checkIndentation() (found bool) {
 }
 
 // inBraces is the hint on the syntax of structs.
-const inBraces = "put what belongs together between braces: configs: extra: {match: …, values: …}"
+const inBraces = "put what belongs together between braces: " +
+	"configs: extra: {match: …, values: …}"
 
 // unknownCollection reports a top-level field that is not a collection. If its line does not
 // begin with it, the field was probably meant to be in a struct.
@@ -124,7 +126,8 @@ func (x *collectionChecker) checkDefinite(concerns func(path []string) bool) boo
 		hasPath := len(o.Path) > 0
 		for _, o := range problem.Locate(x.Places, o) {
 			// checkComprehensions reports errors without a path in a collection.
-			if concerns(o.Path) && (hasPath || len(o.Path) == 0 || !slices.Contains(model.CollectionNames, o.Path[0])) {
+			if concerns(o.Path) &&
+				(hasPath || len(o.Path) == 0 || !slices.Contains(model.CollectionNames, o.Path[0])) {
 				x.Report(o.Diagnostic(nil, nil).On(problem.JoinPath(o.Path)))
 			}
 		}
@@ -142,14 +145,20 @@ func (x *collectionChecker) checkComprehensions(collection string) bool {
 		return false
 	}
 	all := problem.In(x.Places, coll.Validate())
-	all = slices.DeleteFunc(all, func(o problem.Problem) bool { return len(o.Path) > 1 && o.Path[0] == collection })
-	if slices.ContainsFunc(x.Diagnostics, func(d diag.Diagnostic) bool { return d.Path == collection }) {
-		all = slices.DeleteFunc(all, func(o problem.Problem) bool { return slices.Equal(o.Path, []string{collection}) })
+	all = slices.DeleteFunc(all,
+		func(o problem.Problem) bool { return len(o.Path) > 1 && o.Path[0] == collection })
+	if slices.ContainsFunc(x.Diagnostics,
+		func(d diag.Diagnostic) bool { return d.Path == collection }) {
+		all = slices.DeleteFunc(all,
+			func(o problem.Problem) bool { return slices.Equal(o.Path, []string{collection}) })
 	}
 	if len(all) == 0 {
 		return false
 	}
-	key := func(o problem.Problem) string { return problem.JoinPath(o.Path) + o.Messages[0] + fmt.Sprint(o.At) }
+	key := func(o problem.Problem) string {
+		return problem.JoinPath(o.Path) + o.Messages[0] +
+			fmt.Sprint(o.At)
+	}
 	seen := map[string]bool{}
 	for _, entity := range cuevalue.Fields(coll) {
 		for _, o := range problem.In(x.Places, entity.Validate()) {
@@ -181,7 +190,10 @@ func ofNoEntity(path []string) bool {
 	if len(path) == 0 {
 		return true
 	}
-	isHidden := func(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#") }
+	isHidden := func(name string) bool {
+		return strings.HasPrefix(name, "_") ||
+			strings.HasPrefix(name, "#")
+	}
 	if !slices.Contains(model.CollectionNames, path[0]) {
 		return isHidden(path[0])
 	}
@@ -204,7 +216,8 @@ func (x *collectionChecker) checkDeclared(name, env string) {
 	}
 	x.undeclared[name] = true
 	declaration := name + ": schema." + shape.Definition(name)
-	x.Report(x.At(diag.New(diag.UnknownCollection, name+" is not declared as a collection of the schema"), coll).On(name).
+	x.Report(x.At(diag.New(diag.UnknownCollection,
+		name+" is not declared as a collection of the schema"), coll).On(name).
 		Hinting("write " + declaration + " in a file at the platform's root"))
 	x.HideAll(env)
 }
@@ -239,7 +252,10 @@ func (x *collectionChecker) reportIncomplete(err error, known func(string) bool,
 		}
 		d := x.because(diag.New(diag.Incomplete, what).On(problem.JoinPath(o.Path)), o, in)
 		if !slices.ContainsFunc(x.Diagnostics,
-			func(e diag.Diagnostic) bool { return e.Message == d.Message && slices.Equal(e.Sites, d.Sites) }) {
+			func(e diag.Diagnostic) bool {
+				return e.Message == d.Message &&
+					slices.Equal(e.Sites, d.Sites)
+			}) {
 			x.Report(d)
 		}
 		// An error in these collections only hides assignments, and their earlier output is

@@ -35,11 +35,13 @@ func (x *contracts) contract(v cue.Value, ref model.Ref, enforce string) *model.
 		x.Fail(ref, diag.New(diag.BadContract, fmt.Sprintf("the contract cannot be used: %v", err)))
 		return nil
 	}
-	c := &model.Contract{Ref: ref, Expr: model.Expr(text), Mentions: mentions(e), Advise: enforce == "advise"}
+	c := &model.Contract{Ref: ref, Expr: model.Expr(text), Mentions: mentions(e),
+		Advise: enforce == "advise"}
 	if !x.contractFields(v, ref, "", false, &c.Fields) {
 		return nil
 	}
-	slices.SortFunc(c.Fields, func(a, b model.ContractField) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(c.Fields,
+		func(a, b model.ContractField) int { return strings.Compare(a.Path, b.Path) })
 	return c
 }
 
@@ -55,11 +57,13 @@ func (x *contracts) checkContract(v cue.Value, ref model.Ref) bool {
 		return false
 	}
 	name := embeddedAsData(v)
-	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); name == "" && s.Exists() && s.IsConcrete() {
+	if s := v.LookupPath(cue.MakePath(cue.Str("$schema"))); name == "" && s.Exists() &&
+		s.IsConcrete() {
 		name = "…"
 	}
 	if name != "" {
-		x.Fail(ref, diag.New(diag.DataSchema, "the embedded JSON Schema was read as data, and constrains nothing").
+		x.Fail(ref, diag.New(diag.DataSchema,
+			"the embedded JSON Schema was read as data, and constrains nothing").
 			Hinting(fmt.Sprintf("write @embed(file=%q, type=jsonschema)", name)))
 		return false
 	}
@@ -157,7 +161,8 @@ func (x *contracts) asWritten(v cue.Value) string {
 			parts = nil
 			break
 		}
-		if text, err := cuevalue.WriteWithoutComments(f.Value); err == nil && !slices.Contains(parts, text) {
+		if text, err := cuevalue.WriteWithoutComments(f.Value); err == nil &&
+			!slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}
@@ -217,7 +222,8 @@ func (x *contracts) checkChange(v cue.Value, ref model.Ref) {
 		if !slices.Contains(model.ChangeFields, name) {
 			at := ref.At(model.Label(name))
 			x.note(it.Value(), at)
-			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Suggesting(name, model.ChangeFields))
+			x.Fail(at, diag.New(diag.UnknownField, "unknown field "+name).Suggesting(name,
+				model.ChangeFields))
 		}
 	}
 }

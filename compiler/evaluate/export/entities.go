@@ -48,7 +48,8 @@ func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok 
 	return w, ok && selected
 }
 
-func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.SchedulingPolicy, ok bool) {
+func (x *Exporter) schedulingPolicy(v cue.Value, ref model.Ref) (p model.SchedulingPolicy,
+	ok bool) {
 	if !x.read.decode(&p, v, ref, "deploymentTargets", "clusterTypes", "clusters", "except") {
 		return p, false
 	}
@@ -74,9 +75,11 @@ func (x *Exporter) excepts(v cue.Value, ref model.Ref, p *model.SchedulingPolicy
 		e.ClusterTypes, types = x.selectors.optional(v, at, "clusterTypes", true)
 		e.Clusters, clusters = x.selectors.clusters(v, at)
 		ok = ok && targets && types && clusters
-		if e.DeploymentTargets.Op == model.OpAll && e.ClusterTypes.Op == model.OpAll && e.Clusters == nil {
+		if e.DeploymentTargets.Op == model.OpAll && e.ClusterTypes.Op == model.OpAll &&
+			e.Clusters == nil {
 			x.Fail(at, diag.New(diag.ExceptNothing, at.Path+" leaves out every pair of policy "+p.Name).
-				Hinting("give it a selector of deploymentTargets, clusterTypes or clusters, or remove the policy"))
+				Hinting("give it a selector of deploymentTargets, clusterTypes or clusters, or remove the "+
+					"policy"))
 			ok = false
 		}
 		p.Except = append(p.Except, e)
@@ -106,7 +109,8 @@ func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration,
 	if !x.read.decode(&r, v, ref, "match") {
 		return r.Registration, false
 	}
-	r.Workloads, r.Configs = slices.Contains(r.Provides, "workloads"), slices.Contains(r.Provides, "configs")
+	r.Workloads, r.Configs = slices.Contains(r.Provides, "workloads"),
+		slices.Contains(r.Provides, "configs")
 	r.MinLayer, r.MaxLayer = r.Layers.Min, r.Layers.Max
 	var ok bool
 	if r.Match, ok = x.selectors.optional(v, ref, "match", false); !ok {
@@ -115,7 +119,8 @@ func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration,
 	switch {
 	case r.Git.Verify != nil:
 		x.Fail(ref.At("git.verify"),
-			diag.New(diag.Unverifiable, "registrations are fetched by `kalypso lock`, which verifies no signatures").
+			diag.New(diag.Unverifiable,
+				"registrations are fetched by `kalypso lock`, which verifies no signatures").
 				Hinting("remove verify; the lock file pins the commit that was reviewed"))
 		return r.Registration, false
 	case r.MaxLayer < r.MinLayer:
@@ -132,7 +137,8 @@ func (x *Exporter) registration(v cue.Value, ref model.Ref) (model.Registration,
 func (x *Exporter) Configs() []model.Config {
 	return entities(x, "configs", func(v cue.Value, ref model.Ref) (model.Config, bool) {
 		c := model.Config{Name: ref.Name, MatchUnknown: true}
-		c.Invalid = x.matching(v, ref, &c.Match, &c.MatchUnknown, &c.Clusters, func() { x.configValues(v, ref, &c) })
+		c.Invalid = x.matching(v, ref, &c.Match, &c.MatchUnknown, &c.Clusters,
+			func() { x.configValues(v, ref, &c) })
 		return c, true
 	})
 }
@@ -187,7 +193,8 @@ func (x *Exporter) configValues(v cue.Value, ref model.Ref, c *model.Config) {
 		}
 		c.Plain[i] = p
 	}
-	dependent := []cue.Value{cuevalue.Field(v, "values"), cuevalue.Field(v, "defaults"), cuevalue.Field(v, "overrides")}
+	dependent := []cue.Value{cuevalue.Field(v, "values"), cuevalue.Field(v, "defaults"),
+		cuevalue.Field(v, "overrides")}
 	if cuevalue.IsUnknown(v) {
 		dependent = append(dependent, v)
 	}
@@ -246,7 +253,8 @@ func (x *Exporter) strategies(lists model.Value, ref model.Ref) map[string]model
 }
 
 func badPath(path string) diag.Diagnostic {
-	return diag.New(diag.BadPath, "the path "+string(model.AppendJSONString(nil, path))+" cannot be read").
+	return diag.New(diag.BadPath,
+		"the path "+string(model.AppendJSONString(nil, path))+" cannot be read").
 		Hinting(`write names with dots between them, and quote a name with a dot in it: module."reject.tags"`)
 }
 
@@ -268,7 +276,8 @@ func (x *Exporter) test(v cue.Value, ref model.Ref, t *model.Test) {
 		t.Count = x.number(of, ref.At("count"))
 	}
 	if t.Values == nil && t.Assignment == nil && t.Count == nil && !x.Invalid[ref] {
-		x.Fail(ref, diag.New(diag.Missing, "the test asks nothing").Hinting("give it values, assignment or count"))
+		x.Fail(ref, diag.New(diag.Missing,
+			"the test asks nothing").Hinting("give it values, assignment or count"))
 	}
 }
 

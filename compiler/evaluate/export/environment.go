@@ -19,7 +19,8 @@ import (
 
 // Declarations exports only the environments that the package declares.
 func (x *Exporter) Declarations() *Result {
-	broken := x.collections.checkDefinite(func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
+	broken := x.collections.checkDefinite(
+		func(path []string) bool { return len(path) == 1 && path[0] == "environments" })
 	if x.collections.checkComprehensions("environments") || broken {
 		return x.result(model.Environment{}, nil)
 	}
@@ -39,7 +40,8 @@ func (x *Exporter) Declarations() *Result {
 			declarations = append(declarations, model.Declaration{Name: ref.Name})
 		}
 	}
-	slices.SortFunc(declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(declarations,
+		func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	return x.result(model.Environment{}, declarations)
 }
 
@@ -75,17 +77,20 @@ func (x *Exporter) gitOps(env *model.Environment) {
 		if !x.read.decode(&e, v, ref, policyFields...) {
 			return
 		}
-		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) { // the base declares it
+		// the base declares it
+		if ref.Name != env.Name && len(x.writtenIn(v, ownFolder(env.Name))) < len(x.Written(v)) {
 			x.withoutEffect(v, ref, env.Name, append([]string{"after", "gitops", "plaintextSecrets",
 				"removals"}, policyFields...), "on environment "+ref.Name)
 		}
-		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) || ref.Name != env.Name {
+		if e.GitOps != nil && !x.checkGitOps(e.GitOps, ref.Name, ref.At("gitops")) ||
+			ref.Name != env.Name {
 			return
 		}
 		x.ownPolicy(v, ref)
 		env.Settings = model.Settings{
-			Description: e.Description, After: e.After, GitOps: e.GitOps, PlaintextFails: e.Plaintext == "error",
-			MaxRemovals: strings.Trim(string(e.Removals.Max), `"`), RemovedClusters: e.Removals.Clusters,
+			Description: e.Description, After: e.After, GitOps: e.GitOps,
+			PlaintextFails: e.Plaintext == "error",
+			MaxRemovals:    strings.Trim(string(e.Removals.Max), `"`), RemovedClusters: e.Removals.Clusters,
 		}
 		if json.Unmarshal(e.Removals.Emptied, &env.EmptiedClusters) != nil { // it is not a list
 			env.MaxEmptied = strings.Trim(string(e.Removals.Emptied), `"`)
@@ -102,7 +107,8 @@ func (x *Exporter) checkGitOps(g *model.GitOps, environment string, ref model.Re
 	switch {
 	case g.OCI == "" && g.Branch == "":
 		x.Fail(ref, diag.New(diag.Missing,
-			"required field branch is missing").Hinting(`name the branch that holds the tree: branch: "..."`))
+			"required field branch is missing").Hinting(
+			`name the branch that holds the tree: branch: "..."`))
 	case g.OCI == "" && g.Tag != "":
 		x.Fail(ref.At("tag"), diag.New(diag.NotAllowed, "tag is for a tree in an OCI registry, and "+
 			"this one is in a git repository").
@@ -134,17 +140,20 @@ func (x *Exporter) Environment(name string) *Result {
 	env.Workloads = x.Workloads(name)
 	env.SchedulingPolicies = entities(x, "schedulingPolicies", x.schedulingPolicy)
 	env.Configs = x.Configs()
-	env.ConfigSchemas = entities(x, "configSchemas", func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
-		s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
-		s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, &s.Clusters, func() { x.configSchema(v, ref, &s) })
-		return s, true
-	})
+	env.ConfigSchemas = entities(x, "configSchemas",
+		func(v cue.Value, ref model.Ref) (model.ConfigSchema, bool) {
+			s := model.ConfigSchema{Name: ref.Name, MatchUnknown: true}
+			s.Invalid = x.matching(v, ref, &s.Match, &s.MatchUnknown, &s.Clusters,
+				func() { x.configSchema(v, ref, &s) })
+			return s, true
+		})
 	env.NamespaceServices = x.namespaceServices()
 	env.Reconcilers = entities(x, "reconcilers", x.reconciler)
 	env.Registrations = entities(x, "registrations", x.registration)
 	env.Tests = entities(x, "tests", func(v cue.Value, ref model.Ref) (model.Test, bool) {
 		t := model.Test{Name: ref.Name}
-		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, &t.Clusters, func() { x.test(v, ref, &t) })
+		t.Invalid = x.matching(v, ref, &t.Match, &t.MatchUnknown, &t.Clusters,
+			func() { x.test(v, ref, &t) })
 		t.MatchUnknown = t.MatchUnknown && cuevalue.Field(v, "match").Exists()
 		return t, true
 	})
@@ -182,10 +191,13 @@ func (x *Exporter) ownPolicy(v cue.Value, ref model.Ref) {
 
 // withoutEffect warns about fields of an environment that have no effect in the files of one
 // environment.
-func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string, on string) {
+func (x *Exporter) withoutEffect(v cue.Value, ref model.Ref, in string, fields []string,
+	on string) {
 	for _, name := range fields {
-		d := diag.New(diag.OwnPolicy, fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
-			On(ref.At(name).String()).Hinting("move it to the base, which says for all commits how they come to an environment")
+		d := diag.New(diag.OwnPolicy,
+			fmt.Sprintf("%s in the files of environment %s has no effect %s", name, in, on)).
+			On(ref.At(name).String()).Hinting(
+			"move it to the base, which says for all commits how they come to an environment")
 		d = d.InEach(x.writtenIn(cuevalue.Field(v, name), ownFolder(in))...)
 		if len(d.Sites) > 0 {
 			x.Report(d)
@@ -235,7 +247,8 @@ func Application(l *loader.Package) (app *model.Application, declarations []mode
 
 // Contract exports a package that is a contract as a whole. It returns nil and diagnostics if
 // the contract is malformed.
-func Contract(l *loader.Package, ref model.Ref, positions *model.Positions) (*model.Contract, []diag.Diagnostic) {
+func Contract(l *loader.Package, ref model.Ref, positions *model.Positions) (*model.Contract,
+	[]diag.Diagnostic) {
 	x := New(l)
 	x.Positions = positions
 	x.checkUnsound(ref)
@@ -244,7 +257,8 @@ func Contract(l *loader.Package, ref model.Ref, positions *model.Positions) (*mo
 
 // Values exports a package that is a file of values as a whole; ref names the file. If the file
 // has errors, the tree is empty, because values with errors would be missing from it.
-func Values(l *loader.Package, ref model.Ref, positions *model.Positions) (model.Tree, []diag.Diagnostic) {
+func Values(l *loader.Package, ref model.Ref, positions *model.Positions) (model.Tree,
+	[]diag.Diagnostic) {
 	x := New(l)
 	x.Positions = positions
 	if x.checkUnsound(ref); len(x.Diagnostics) > 0 {

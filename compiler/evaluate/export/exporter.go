@@ -68,7 +68,8 @@ func New(l *loader.Package) *Exporter {
 
 // entities exports the valid entities of a collection, sorted by name. It returns the results
 // of export.
-func entities[T any](x *Exporter, collection string, export func(v cue.Value, ref model.Ref) (T, bool)) []T {
+func entities[T any](x *Exporter, collection string,
+	export func(v cue.Value, ref model.Ref) (T, bool)) []T {
 	var out []T
 	x.each(collection, func(v cue.Value, ref model.Ref) {
 		if e, ok := export(v, ref); ok {
@@ -176,7 +177,8 @@ func (x *scope) At(d diag.Diagnostic, values ...cue.Value) diag.Diagnostic {
 
 // writtenIn returns the positions of a value in a folder.
 func (x *scope) writtenIn(v cue.Value, folder string) []model.Position {
-	return slices.DeleteFunc(x.Written(v), func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
+	return slices.DeleteFunc(x.Written(v),
+		func(p model.Position) bool { return !strings.HasPrefix(p.File, folder) })
 }
 
 // checkUnsound reports all errors of a package.
@@ -242,7 +244,8 @@ func (r *Result) Resume(positions *model.Positions) *check.Entities {
 // HasFunctions reports whether some entity is a function of the assignment.
 func (r *Result) HasFunctions() bool {
 	return slices.ContainsFunc(r.Model.Configs, func(c model.Config) bool { return c.Facts != nil }) ||
-		slices.ContainsFunc(r.Model.NamespaceServices, func(s model.NamespaceService) bool { return s.Facts != nil }) ||
+		slices.ContainsFunc(r.Model.NamespaceServices,
+			func(s model.NamespaceService) bool { return s.Facts != nil }) ||
 		slices.ContainsFunc(r.Model.Reconcilers, func(r model.Reconciler) bool { return r.Facts != nil })
 }
 
@@ -250,6 +253,7 @@ func (r *Result) HasFunctions() bool {
 // of the digest of every function of the assignment.
 func (r *Result) Digest(key memo.Key) {
 	for _, c := range model.Collections {
-		c.Identify(&r.Model, func(ref model.Ref) model.Digest { return model.DigestBytes(append(key[:], ref.String()...)) })
+		c.Identify(&r.Model,
+			func(ref model.Ref) model.Digest { return model.DigestBytes(append(key[:], ref.String()...)) })
 	}
 }

@@ -24,7 +24,8 @@ func (x *Exporter) namespaceServices() []model.NamespaceService {
 	if !slices.ContainsFunc(out, func(s model.NamespaceService) bool { return s.Name == ref.Name }) &&
 		!x.Invalid[ref] && (x.Wants == nil || x.Wants(ref)) {
 		out = append(out, x.defaultNamespaceService())
-		slices.SortFunc(out, func(a, b model.NamespaceService) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(out,
+			func(a, b model.NamespaceService) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
 }
@@ -68,7 +69,8 @@ func (x *Exporter) reconciler(v cue.Value, ref model.Ref) (model.Reconciler, boo
 			r.Backend = backend
 		}
 	}
-	if x.usesFact(ref, model.ClusterFact, "a folder is the same for all clusters of a type", dependentParts(v)...) {
+	if x.usesFact(ref, model.ClusterFact, "a folder is the same for all clusters of a type",
+		dependentParts(v)...) {
 		return r, false
 	}
 	if r.Facts != nil {
@@ -194,7 +196,8 @@ func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 		}
 		spec, _ := x.read.entity(options, ref.At(backend), own...)
 		for i := range x.Diagnostics {
-			x.Diagnostics[i].Message = "all assignments of a cluster type share this: " + x.Diagnostics[i].Message
+			x.Diagnostics[i].Message = "all assignments of a cluster type share this: " +
+				x.Diagnostics[i].Message
 			x.Diagnostics[i].Hint = "use no facts but environment and clusterType, or give the cluster " +
 				"type a reconciler of its own"
 		}
@@ -220,9 +223,11 @@ func (x *applied) checkValid(v cue.Value, c function.Call) {
 func (x *applied) functionErrors() []diag.Diagnostic {
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Code, x.Diagnostics[i].Severity = diag.Function, diag.Function.Severity()
-		if x.Diagnostics[i].Hint == "" || strings.HasPrefix(x.Diagnostics[i].Hint, "correct the reference") {
+		if x.Diagnostics[i].Hint == "" ||
+			strings.HasPrefix(x.Diagnostics[i].Hint, "correct the reference") {
 			x.Diagnostics[i].Hint = "the assignment lacks a label, version or other fact that the " +
-				"expression uses: give it one, match fewer assignments, or write a default, *#assignment.labels.x | \"…\""
+				"expression uses: give it one, match fewer assignments, or write a default, " +
+				"*#assignment.labels.x | \"…\""
 		}
 	}
 	return x.Diagnostics

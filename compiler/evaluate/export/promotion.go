@@ -75,7 +75,8 @@ func (x *policies) rings(v cue.Value, ref model.Ref) []model.Ring {
 			return
 		}
 		selects, _ := x.selectors.selector(cuevalue.Field(of, "select"), at.At("select"), true)
-		out = append(out, model.Ring{Name: r.Name, Select: selects, After: r.After, Gates: x.gates(of, at)})
+		out = append(out,
+			model.Ring{Name: r.Name, Select: selects, After: r.After, Gates: x.gates(of, at)})
 	})
 	return out
 }
@@ -136,12 +137,14 @@ func (x *policies) gates(of cue.Value, ref model.Ref) model.Gates {
 	if r := fields.Rollout; r != nil {
 		g.Rollout = &model.RolloutGate{
 			Source: r.Source, Min: r.Min, MaxFailed: r.MaxFailed,
-			Timeout: time.Duration(r.Timeout), StaleAfter: time.Duration(r.StaleAfter), Exclude: r.Unreachable == "exclude",
+			Timeout: time.Duration(r.Timeout), StaleAfter: time.Duration(r.StaleAfter),
+			Exclude:    r.Unreachable == "exclude",
 			AllowEmpty: r.AllowEmpty, Status: r.Status, By: r.By,
 		}
 	}
 	if s := fields.Soak; s != nil {
-		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment, Restart: s.OnFailure == "restart"}
+		g.Soak = &model.SoakGate{For: time.Duration(s.For), Environment: s.Environment,
+			Restart: s.OnFailure == "restart"}
 	}
 	for _, h := range fields.HTTP {
 		g.HTTP = append(g.HTTP, model.HTTPGate{Name: h.Name, URL: h.URL,
@@ -215,7 +218,8 @@ type span time.Duration
 // UnmarshalText reads a span. A span that exceeds the maximum of a time.Duration, about 292
 // years, becomes that maximum.
 func (s *span) UnmarshalText(text []byte) error {
-	units := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
+	units := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute,
+		's': time.Second}
 	const longest = time.Duration(math.MaxInt64)
 	*s = 0
 	for begin, i := 0, 0; i < len(text); i++ {
@@ -224,7 +228,8 @@ func (s *span) UnmarshalText(text []byte) error {
 			continue
 		}
 		n, err := strconv.ParseInt(string(text[begin:i]), 10, 64)
-		if err != nil || n > int64((longest-time.Duration(*s))/unit) { // the schema has checked that n consists of digits
+		// the schema has checked that n consists of digits
+		if err != nil || n > int64((longest-time.Duration(*s))/unit) {
 			*s = span(longest)
 			return nil
 		}

@@ -116,11 +116,13 @@ func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 	spelt, err := expr.Spellings(v)
 	switch {
 	case err != nil:
-		x.Fail(ref, x.At(diag.New(diag.NumberRange, fmt.Sprintf("%s cannot be held: %v", ref.Path, err)), v).
+		x.Fail(ref, x.At(diag.New(diag.NumberRange, fmt.Sprintf("%s cannot be held: %v", ref.Path, err)),
+			v).
 			Hinting("exponents go from -100000 to 100000: write a smaller number, or a string"))
 		return model.Value{}, false
 	case len(spelt) > 1:
-		d := diag.New(diag.ConflictingValues, fmt.Sprintf("conflicting values for %s: one number in two texts", ref.Path))
+		d := diag.New(diag.ConflictingValues,
+			fmt.Sprintf("conflicting values for %s: one number in two texts", ref.Path))
 		for _, s := range spelt {
 			d = d.In(x.Of(s.Pos), s.Value.Text())
 		}
@@ -172,7 +174,8 @@ func decode(v model.Value, into any) {
 }
 
 // elements calls f for each element of a list that is a field of a struct, if the field exists.
-func (x *reader) elements(of cue.Value, ref model.Ref, name string, f func(of cue.Value, ref model.Ref)) {
+func (x *reader) elements(of cue.Value, ref model.Ref, name string,
+	f func(of cue.Value, ref model.Ref)) {
 	v := cuevalue.Field(of, name)
 	if !v.Exists() {
 		return

@@ -31,7 +31,8 @@ func (x *selectors) checkOneFile(ref model.Ref) {
 	}
 	var files, texts []string
 	d := diag.New(diag.SeveralFiles, "").On(ref.String())
-	for _, f := range x.Declared(append([]string{ref.Collection, ref.Name}, strings.Split(ref.Path, ".")...)) {
+	for _, f := range x.Declared(
+		append([]string{ref.Collection, ref.Name}, strings.Split(ref.Path, ".")...)) {
 		text, err := cuevalue.WriteWithoutComments(f.Value)
 		at := x.Of(f.Pos())
 		if err != nil || at.IsZero() || text == "{}" || text == "_" || slices.Contains(texts, text) {
@@ -104,7 +105,8 @@ func (x *selectors) selector(v cue.Value, ref model.Ref, labels bool) (model.Sel
 }
 
 // optional compiles the selector in a field. A missing field selects everything.
-func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels bool) (model.Selector, bool) {
+func (x *selectors) optional(v cue.Value, ref model.Ref, name string, labels bool) (model.Selector,
+	bool) {
 	of := cuevalue.Field(v, name)
 	if !of.Exists() {
 		return model.Selector{Op: model.OpAll}, true
@@ -131,7 +133,8 @@ func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool 
 		x.unknown(v, ref)
 		return false
 	}
-	it, err := v.Fields(cue.Optional(true), cue.Patterns(true), cue.Hidden(true), cue.Definitions(true))
+	it, err := v.Fields(cue.Optional(true), cue.Patterns(true), cue.Hidden(true),
+		cue.Definitions(true))
 	if err != nil || v.IncompleteKind() != cue.StructKind {
 		return x.checkDefault(v, ref)
 	}
@@ -144,7 +147,8 @@ func (x *selectors) checkSelector(v cue.Value, ref model.Ref, labels bool) bool 
 				continue // other constraints share it
 			}
 			x.Fail(ref, x.At(diag.New(diag.BadSelector, name+" is hidden, and selects nothing").
-				Hinting("write "+strings.TrimLeft(name, "_#")+", or quote the name if it begins so"), it.Value()))
+				Hinting("write "+strings.TrimLeft(name, "_#")+", or quote the name if it begins so"),
+				it.Value()))
 			ok = false
 			continue
 		}
@@ -253,7 +257,8 @@ func compile(e ast.Expr) (model.Selector, error) {
 		case token.AND:
 			return both(x, y), nil
 		case token.OR:
-			return model.Selector{Op: model.OpOr, Args: append(flat(model.OpOr, x), flat(model.OpOr, y)...)}, nil
+			return model.Selector{Op: model.OpOr, Args: append(flat(model.OpOr, x), flat(model.OpOr, y)...)},
+				nil
 		}
 		return model.Selector{}, fmt.Errorf("%s is no constraint", e.Op)
 	case *ast.BasicLit:

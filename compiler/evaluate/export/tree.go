@@ -37,7 +37,8 @@ func (x *trees) trees(v cue.Value, ref model.Ref) (values, defaults, overrides m
 		return values, defaults, overrides
 	}
 	for i, t := range []model.Tree{values, defaults, overrides} {
-		x.checkDependent(cuevalue.Field(v, valueFields[i]), t, ref.At(valueFields[i]), valueFields[i] == "defaults")
+		x.checkDependent(cuevalue.Field(v, valueFields[i]), t, ref.At(valueFields[i]),
+			valueFields[i] == "defaults")
 	}
 	return values, defaults, overrides
 }
@@ -101,7 +102,8 @@ func (x *trees) tree(v cue.Value, ref model.Ref) model.Tree {
 	}
 	open, err := x.open(v)
 	if err != nil {
-		x.Fail(ref, diag.New(diag.NotConcrete, fmt.Sprintf("%s cannot be used as a value: %v", ref.Path, err)))
+		x.Fail(ref, diag.New(diag.NotConcrete,
+			fmt.Sprintf("%s cannot be used as a value: %v", ref.Path, err)))
 		return model.Tree{}
 	}
 	return model.Tree{Kind: model.OpenLeaf, Open: open}

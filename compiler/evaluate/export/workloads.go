@@ -21,7 +21,8 @@ func (x *Exporter) Workloads(environment string) []model.Workload {
 			model.Workload
 			Enforce string `json:"enforce"`
 		}
-		if x.Faulty(ref, "deploymentTargets") || !x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
+		if x.Faulty(ref, "deploymentTargets") ||
+			!x.read.decode(&w, v, ref, "deploymentTargets", "requires", "manifests") {
 			return w.Workload, false
 		}
 		if w.Application == "" {
@@ -44,7 +45,8 @@ func (x *Exporter) Workloads(environment string) []model.Workload {
 
 // targets exports a workload's deployment targets of the environment. An invalid target does
 // not affect the others.
-func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) []model.DeploymentTarget {
+func (x *Exporter) targets(v cue.Value, w *model.Workload,
+	environment string) []model.DeploymentTarget {
 	var out []model.DeploymentTarget
 	all := cuevalue.Field(v, "deploymentTargets")
 	if all.Exists() && cuevalue.IsUnknown(all) {
@@ -61,18 +63,21 @@ func (x *Exporter) targets(v cue.Value, w *model.Workload, environment string) [
 			continue
 		}
 		if t, in, ok := x.target(of, w, ref); ok {
-			x.Found.Uses = append(x.Found.Uses, check.Use{Ref: ref.At("environment"), Name: in, Elsewhere: x.Published[w.Name]})
+			x.Found.Uses = append(x.Found.Uses,
+				check.Use{Ref: ref.At("environment"), Name: in, Elsewhere: x.Published[w.Name]})
 			if in == environment {
 				out = append(out, t)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b model.DeploymentTarget) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out,
+		func(a, b model.DeploymentTarget) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // target exports a deployment target, and returns the name of its environment.
-func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget, string, bool) {
+func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.DeploymentTarget,
+	string, bool) {
 	before := len(x.Diagnostics)
 	value, ok := x.read.entity(v, ref, "requires", "manifests")
 	chart, good := x.trees.chartValues(v, ref)
@@ -103,13 +108,15 @@ func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 }
 
 // impliedKeys are facts whose names are not allowed as names of labels.
-var impliedKeys = []string{"environment", "workspace", "workload", "deploymentTarget", "clusterType"}
+var impliedKeys = []string{"environment", "workspace", "workload", "deploymentTarget",
+	"clusterType"}
 
 func (x *Exporter) checkLabels(labels map[string]string, ref model.Ref) {
 	for _, key := range impliedKeys {
 		if _, there := labels[key]; there {
 			at := ref.At(model.Label(key))
-			x.Fail(at, diag.New(diag.ImpliedLabel, "label "+key+" is named like an implied key").On(at.String()).
+			x.Fail(at, diag.New(diag.ImpliedLabel,
+				"label "+key+" is named like an implied key").On(at.String()).
 				Hinting("give the label another name"))
 		}
 	}
@@ -140,7 +147,8 @@ func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref) {
 	locked := func(at string) {
 		x.Fail(ref.At(at+".verify"),
-			diag.New(diag.Unverifiable, "what is rendered is fetched by `kalypso lock`, which verifies no signatures").
+			diag.New(diag.Unverifiable,
+				"what is rendered is fetched by `kalypso lock`, which verifies no signatures").
 				Hinting("remove verify, or let the reconciler fetch and verify the source: remove render"))
 	}
 	git := func(g *model.Git, at string) {
@@ -179,7 +187,8 @@ func (x *Exporter) checkAnonymous(v model.Value, ref model.Ref) bool {
 	anonymous, _ := v.Lookup("anonymous")
 	if _, named := v.Lookup("secretRef"); named && anonymous.Text() == "true" {
 		ok = false
-		x.Fail(ref, diag.New(diag.NotAllowed, "the source is anonymous, and names a secret with its credentials").
+		x.Fail(ref, diag.New(diag.NotAllowed,
+			"the source is anonymous, and names a secret with its credentials").
 			At(ref, "").On(ref.String()).Hinting("remove secretRef, or anonymous"))
 	}
 	for _, f := range v.Fields() {

@@ -99,7 +99,8 @@ func (e *Evaluation) batch(ctx context.Context, batch []int) (map[int]*export.Re
 
 // reduced evaluates a package without the files that some units do not need. The exporter is
 // nil if the package is unreadable.
-func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result, error) {
+func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter, *export.Result,
+	error) {
 	part, err := e.costs.Begin(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -199,7 +200,8 @@ func (e *Evaluation) allFiles() supervisor.Place {
 }
 
 // inOnePiece evaluates the whole package.
-func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result, []diag.Diagnostic, error) {
+func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result,
+	[]diag.Diagnostic, error) {
 	part.At(e.allFiles())
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
 	if l == nil || err != nil {
@@ -320,9 +322,11 @@ func merge(name string, units []*export.Result) *export.Result {
 	for _, c := range model.Collections {
 		c.Sort(m)
 	}
-	slices.SortFunc(out.Declarations, func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Declarations,
+		func(a, b model.Declaration) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(out.Entities, model.CompareEntities)
-	slices.SortStableFunc(out.Uses, func(a, b check.Use) int { return model.CompareEntities(a.Ref, b.Ref) })
+	slices.SortStableFunc(out.Uses,
+		func(a, b check.Use) int { return model.CompareEntities(a.Ref, b.Ref) })
 	return out
 }
 
@@ -338,7 +342,8 @@ func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
 // without returns the shared unit without the entities that other units declare, because a
 // comprehension may have made these, too.
 func (e *Evaluation) without(shared *export.Result) *export.Result {
-	if !slices.ContainsFunc(shared.Entities, func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
+	if !slices.ContainsFunc(shared.Entities,
+		func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
 		return shared
 	}
 	return e.partition.split(shared, append(e.partition.all(), sharedUnit))[sharedUnit]

@@ -48,8 +48,9 @@ type Stats struct {
 type Evaluation struct {
 	Platform *source.Platform
 	Name     string // of the environment; "" for the base
-	Least    int    // the least number of entities to evaluate at once; 1 to evaluate each unit separately
-	AsOne    bool   // in one piece, for comparison
+	// the least number of entities to evaluate at once; 1 to evaluate each unit separately
+	Least int
+	AsOne bool // in one piece, for comparison
 	// Supervisor bounds the evaluation, by Bounds of the environment; nil for no bounds.
 	Supervisor *supervisor.Supervisor
 	Bounds     supervisor.Bounds
@@ -194,7 +195,8 @@ const maxPlaces = 5
 // leaves out files outside the package's folder if other files remain: they belong to the base,
 // which is evaluated first.
 func (e *Evaluation) placeOf(names []string) supervisor.Place {
-	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return path.Dir(name) != e.dir })
+	own := slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return path.Dir(name) != e.dir })
 	if len(own) > 0 {
 		names = own
 	}
@@ -219,7 +221,8 @@ type entry struct {
 }
 
 // keepUnits divides the result of one evaluation into the units of the batch, and keeps each.
-func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []int) map[int]*export.Result {
+func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result,
+	batch []int) map[int]*export.Result {
 	positions := map[int]map[model.Ref][]model.Position{}
 	for _, n := range batch {
 		positions[n] = map[model.Ref][]model.Position{}
@@ -236,7 +239,8 @@ func (e *Evaluation) keepUnits(x *export.Exporter, all *export.Result, batch []i
 
 // keep adds digests to the result of a unit, and keeps the data for later calls. It queues the
 // entries for the cache until it is certain that no file has changed.
-func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]model.Position, l *loader.Package) {
+func (e *Evaluation) keep(n int, r *export.Result, positions map[model.Ref][]model.Position,
+	l *loader.Package) {
 	key := e.keys.unit(n)
 	r.Digest(key)
 	var put []entry
@@ -298,7 +302,8 @@ func (e *Evaluation) positionsOf(n int) map[model.Ref][]model.Position {
 	if ok {
 		return fresh
 	}
-	if stored, ok := memo.Recall[map[model.Ref][]model.Position](e.cache, positionsKey(e.keys.unit(n))); ok {
+	if stored, ok := memo.Recall[map[model.Ref][]model.Position](e.cache,
+		positionsKey(e.keys.unit(n))); ok {
 		return *stored
 	}
 	x, _, err := e.reduced(context.Background(), []int{n})

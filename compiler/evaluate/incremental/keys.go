@@ -38,7 +38,8 @@ func (k *keys) unit(n int) memo.Key {
 func newKeys(environment string, s *source.Sources, d *partition) *keys {
 	begin := func(kind string) hash.Hash {
 		h := sha256.New()
-		fmt.Fprintf(h, "%s %q %q %q %x\n", kind, environment, os.Getenv("CUE_EXPERIMENT"), os.Getenv("CUE_DEBUG"), s.Module)
+		fmt.Fprintf(h, "%s %q %q %q %x\n", kind, environment, os.Getenv("CUE_EXPERIMENT"),
+			os.Getenv("CUE_DEBUG"), s.Module)
 		return h
 	}
 	files := func(h hash.Hash, numbers []int) {
@@ -126,7 +127,8 @@ func (f *Functions) Call(ctx context.Context, entity model.Ref, call func(*loade
 		return err
 	}
 	defer part.End()
-	part.At(supervisor.Place{Entity: entity, At: f.evaluation.positionsOf(f.evaluation.unitOf(entity))[entity]})
+	part.At(supervisor.Place{Entity: entity,
+		At: f.evaluation.positionsOf(f.evaluation.unitOf(entity))[entity]})
 	call(l)
 	return nil
 }

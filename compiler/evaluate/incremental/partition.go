@@ -140,7 +140,8 @@ func (d partition) withTwice(s *source.Sources, profiles []profile) partition {
 	for _, i := range d.shared {
 		for _, ref := range d.twice {
 			if slices.Contains(profiles[i].Uses, ref.Name) {
-				d.obstacle = fmt.Sprintf("%s: it may refer to %s, of which another file says more", s.Files[i].Name, ref)
+				d.obstacle = fmt.Sprintf("%s: it may refer to %s, of which another file says more",
+					s.Files[i].Name, ref)
 			}
 		}
 	}

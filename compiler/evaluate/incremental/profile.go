@@ -56,7 +56,8 @@ const maxFields = 20_000
 func profileOf(name string, data []byte) profile {
 	var f *ast.File
 	var err error
-	if _, ok := finding.Guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok || err != nil {
+	if _, ok := finding.Guarded(name, func() { f, err = parser.ParseFile(name, data) }); !ok ||
+		err != nil {
 		return profile{Whole: "it does not parse"}
 	}
 	p := profile{Uses: usesIn(f), Leaf: true, Large: largeIn(f)}
@@ -293,8 +294,10 @@ func tooLarge(files []source.File, profiles []profile) (ds []diag.Diagnostic) {
 		for _, l := range p.Large {
 			l.Position.File = files[i].Name
 			ds = append(ds, diag.New(diag.LargeStruct,
-				fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields, maxFields)).
-				In(l.Position, "").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
+				fmt.Sprintf("%s has %d fields, and CUE takes too long with more than %d", l.Name, l.Fields,
+					maxFields)).
+				In(l.Position,
+					"").On(l.Path).Hinting("write them as a list, as one text, or in structs below one another"))
 		}
 	}
 	return ds

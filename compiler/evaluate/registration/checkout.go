@@ -38,7 +38,8 @@ type checkout struct {
 }
 
 // newCheckout finds the package of a registration among the files of a commit.
-func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout, []diag.Diagnostic) {
+func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*checkout,
+	[]diag.Diagnostic) {
 	files := tree.Data()
 	c := &checkout{Dir: path.Clean(r.Git.Path), Module: ModuleOf(r, tree),
 		Prefix: r.Name + "@" + revision[:min(12, len(revision))] + "/", Package: defaultPackage}
@@ -66,7 +67,8 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.within()) {
 			return nil, []diag.Diagnostic{diag.New(diag.Registration,
 				fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
-				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " + revision)}
+				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " +
+					revision)}
 		}
 	}
 	switch {
@@ -77,7 +79,8 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 	case len(cueFiles) == 0 && len(c.YAML) == 0:
 		return nil, []diag.Diagnostic{diag.New(diag.Registration,
 			fmt.Sprintf("folder %s of the repository of registration %s brings nothing", c.Dir, r.Name)).
-			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads of " + schedulerGroup)}
+			Hinting("it needs CUE files that declare workloads or configs, or YAML files with Workloads " +
+				"of " + schedulerGroup)}
 	}
 	return c, c.findPackage(r.Name, cueFiles, files)
 }
@@ -118,7 +121,8 @@ func (c *checkout) within() string {
 }
 
 // findPackage finds the package's name. All CUE files of the folder must belong to the package.
-func (c *checkout) findPackage(registration string, cueFiles []string, files map[string][]byte) []diag.Diagnostic {
+func (c *checkout) findPackage(registration string, cueFiles []string,
+	files map[string][]byte) []diag.Diagnostic {
 	first := ""
 	for _, name := range cueFiles {
 		f, err := parser.ParseFile(name, files[name], parser.PackageClauseOnly)
@@ -128,7 +132,10 @@ func (c *checkout) findPackage(registration string, cueFiles []string, files map
 		if first == "" {
 			first, c.Package = name, f.PackageName()
 		} else if f.PackageName() != c.Package {
-			at := func(name string) model.Position { return model.Position{File: c.Prefix + name, Line: 1, Column: 1} }
+			at := func(name string) model.Position {
+				return model.Position{File: c.Prefix + name, Line: 1,
+					Column: 1}
+			}
 			return []diag.Diagnostic{diag.New(diag.Registration,
 				fmt.Sprintf("the folder of registration %s has two packages, %s and %s", registration,
 					c.Package, f.PackageName())).
@@ -167,7 +174,10 @@ func (c *checkout) write(root string, files map[string][]byte, registration stri
 }
 
 // path returns the local path of a file of the repository.
-func (c *checkout) path(name string) string { return filepath.Join(c.Root, filepath.FromSlash(name)) }
+func (c *checkout) path(
+	name string) string {
+	return filepath.Join(c.Root, filepath.FromSlash(name))
+}
 
 // checkedOut is the loaded package of a checkout.
 type checkedOut struct {
@@ -187,7 +197,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 	if err != nil {
 		return nil, []diag.Diagnostic{diag.New(diag.LanguageVersion,
 			fmt.Sprintf("the module of registration %s cannot be used: %v", r.Name, err)).
-			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1}, "")}, nil
+			In(model.Position{File: c.Prefix + path.Join(c.Module, cuemodule.File), Line: 1, Column: 1},
+				"")}, nil
 	}
 	overlay[filepath.Join(root, rel, loader.DeclarationsFile)] = load.FromString(c.declarations(r))
 	var ds []diag.Diagnostic
@@ -205,7 +216,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 			published[name] = true
 		}
 		for n, f := range s.files {
-			overlay[filepath.Join(root, rel, fmt.Sprintf("kalypso_workloads_%d_%d.cue", i, n))] = load.FromFile(f)
+			overlay[filepath.Join(root, rel,
+				fmt.Sprintf("kalypso_workloads_%d_%d.cue", i, n))] = load.FromFile(f)
 		}
 	}
 	if diag.Errors(ds) {
@@ -214,7 +226,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 		}
 		return nil, ds, nil
 	}
-	l, problems, err := loader.Folder(source.NewFiles(root, nil), rel, c.Package, c.Prefix+c.within(), overlay)
+	l, problems, err := loader.Folder(source.NewFiles(root, nil), rel, c.Package, c.Prefix+c.within(),
+		overlay)
 	if l == nil {
 		return nil, append(ds, problems...), err
 	}
@@ -254,8 +267,10 @@ func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
 			ref := model.Ref{Collection: "workloads", Name: w.Name}.At("deploymentTargets." +
 				model.Label(t.Name) + ".manifests." + string(t.Manifests.Kind()))
 			x.Fail(ref, diag.New(diag.Registration,
-				fmt.Sprintf("%s is on %s, and registration %s cannot reach what is there", source.URL, where, r.Name)).
-				Hinting("keep the manifests in the registered repository or on a server, or declare the workload in the platform"))
+				fmt.Sprintf("%s is on %s, and registration %s cannot reach what is there", source.URL, where,
+					r.Name)).
+				Hinting("keep the manifests in the registered repository or on a server, or declare the "+
+					"workload in the platform"))
 		}
 		return len(x.Diagnostics) > before
 	})

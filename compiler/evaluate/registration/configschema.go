@@ -31,7 +31,8 @@ func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 	list, ok := f.Value.(*ast.ListLit)
 	if !ok {
 		if lit, isNull := f.Value.(*ast.BasicLit); !isNull || lit.Kind != token.NULL {
-			s.fail(ref, f.Value.Pos(), "configSchemas is no list", "write a list of texts, each a JSON Schema")
+			s.fail(ref, f.Value.Pos(), "configSchemas is no list",
+				"write a list of texts, each a JSON Schema")
 		}
 		return
 	}
@@ -105,7 +106,8 @@ func (s *scheduler) configSchema(e ast.Expr) (f *ast.File, at token.Pos, err err
 	}
 	// The original scheduler reads drafts 4, 6 and 7, whatever the schema declares.
 	for _, version := range []jsonschema.Version{jsonschema.VersionDraft7, jsonschema.VersionDraft4} {
-		extracted, failed := jsonschema.Extract(v, &jsonschema.Config{DefaultVersion: version, MapRef: refer})
+		extracted, failed := jsonschema.Extract(v,
+			&jsonschema.Config{DefaultVersion: version, MapRef: refer})
 		if failed == nil {
 			failed = ctx.BuildFile(extracted).Err()
 		}

@@ -42,8 +42,8 @@ func (e *Evaluation) key() memo.Key {
 	return memo.Key(h.Sum(nil))
 }
 
-// provided evaluates the entities that the registration provides. passing reports whether the result
-// may differ the next time.
+// provided evaluates the entities that the registration provides. passing reports whether the
+// result may differ the next time.
 func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
 	answer, absent, err := e.ask(ctx, nil)
 	var beyond *worker.BeyondError
@@ -90,7 +90,8 @@ func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]functio
 			case err != nil:
 				return nil, err
 			case len(answer.Outcomes) != len(some):
-				return nil, fmt.Errorf("registration %s cannot be read again: %v", e.registration.Name, answer.Diagnostics)
+				return nil, fmt.Errorf("registration %s cannot be read again: %v", e.registration.Name,
+					answer.Diagnostics)
 			default:
 				out = append(out, answer.Outcomes...)
 				continue
@@ -109,7 +110,8 @@ func (e *Evaluation) Call(ctx context.Context, calls []function.Call) ([]functio
 // ask writes the files of the registration to a temporary folder, because CUE reads them from a
 // disk, and evaluates them. absent reports whether the files are not available at the moment. The
 // error may be a *worker.BeyondError.
-func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *reply, absent bool, err error) {
+func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *reply, absent bool,
+	err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
@@ -137,7 +139,8 @@ func (e *Evaluation) ask(ctx context.Context, calls []function.Call) (answer *re
 		return nil, false, err
 	}
 	job := job{
-		Environment: e.environment, Registration: *e.registration, Checkout: *c, Key: e.key(), Calls: calls,
+		Environment: e.environment, Registration: *e.registration, Checkout: *c, Key: e.key(),
+		Calls:     calls,
 		Variables: map[string]string{"CUE_CACHE_DIR": modules},
 	}
 	for _, name := range variables {
@@ -220,7 +223,8 @@ func (h *handler) do(job *job) (*reply, error) {
 		return answer, nil
 	}
 	answer.Provided = h.loaded.export(job.Environment, &job.Registration, job.Key)
-	if !slices.ContainsFunc(answer.Provided.Configs, func(c model.Config) bool { return c.Facts != nil }) {
+	if !slices.ContainsFunc(answer.Provided.Configs,
+		func(c model.Config) bool { return c.Facts != nil }) {
 		h.loaded = nil
 	}
 	return answer, nil

@@ -78,12 +78,14 @@ func (x *limited) checkProvided() {
 		}
 		of := cuevalue.Field(x.Value, name)
 		for entity, v := range cuevalue.Fields(of) {
-			if name == "namespaceServices" && entity == shape.DefaultNamespaceService && len(x.Written(v)) == 0 {
+			if name == "namespaceServices" && entity == shape.DefaultNamespaceService &&
+				len(x.Written(v)) == 0 {
 				continue // the schema's own
 			}
 			x.Report(x.At(diag.New(diag.Registration,
 				fmt.Sprintf("registration %s does not provide %s", r.Name, name)), v).On(name).
-				Hinting("move them to the platform, or let the registration provide them, if they are workloads or configs"))
+				Hinting("move them to the platform, or let the registration provide them, if they are " +
+					"workloads or configs"))
 			break
 		}
 	}
@@ -117,7 +119,8 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 					r.Name, r.MinLayer, r.MaxLayer)).
 				Hinting("choose another layer, or raise the registration's layers"))
 		}
-		if cuevalue.Field(cuevalue.Field(cuevalue.Field(x.Value, "configs"), c.Name), "overrides").Exists() {
+		if cuevalue.Field(cuevalue.Field(cuevalue.Field(x.Value, "configs"), c.Name),
+			"overrides").Exists() {
 			x.Fail(ref.At("overrides"),
 				diag.New(diag.Registration,
 					fmt.Sprintf("config %s has overrides, which registration %s cannot bring", c.Name, r.Name)).
@@ -128,7 +131,8 @@ func (x *limited) confine(configs []model.Config) []model.Config {
 			x.Fail(ref.At("clusters"),
 				diag.New(diag.Registration,
 					fmt.Sprintf("config %s selects clusters, which registration %s cannot do", c.Name, r.Name)).
-					Hinting("match labels of the cluster type; only the platform tells the clusters of a type apart"))
+					Hinting("match labels of the cluster type; only the platform tells the clusters of a type "+
+						"apart"))
 		}
 		for _, d := range foreignSecrets(r, ref, c.Values, c.Defaults) {
 			x.Fail(ref, d)
@@ -154,7 +158,8 @@ func foreignSecrets(r *model.Registration, ref model.Ref, trees ...model.Tree) [
 				continue
 			}
 			d := diag.New(diag.Bounds,
-				fmt.Sprintf("%s refers to the secret %s, which registration %s may not use", ref, secret, r.Name)).
+				fmt.Sprintf("%s refers to the secret %s, which registration %s may not use", ref, secret,
+					r.Name)).
 				Hinting("leave it out, or " + way(r, secret))
 			ds = append(ds, d)
 		}

@@ -119,7 +119,8 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 
 // provided returns the entities that a registration provides, from the cache or from an
 // evaluation.
-func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provided, *Evaluation, error) {
+func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provided, *Evaluation,
+	error) {
 	if e.Registry == nil {
 		return &Provided{Unknown: true}, nil, nil
 	}
@@ -182,7 +183,8 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 			if len(by) == 1 {
 				bring = "brings"
 			}
-			d := diag.New(diag.Registration, fmt.Sprintf("%s %s %s, and %s", check.Registrations(names(by)), bring, ref, why))
+			d := diag.New(diag.Registration,
+				fmt.Sprintf("%s %s %s, and %s", check.Registrations(names(by)), bring, ref, why))
 			for _, r := range by {
 				d = r.sites(d, ref)
 			}
@@ -198,8 +200,10 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 		for j, r := range by {
 			if j != i {
 				d := diag.New(diag.Registration,
-					fmt.Sprintf("registration %s brings %s, which registration %s has: %s", r.Name, ref, by[i].Name, why))
-				x.Fail(r.Ref(), by[i].sites(r.sites(d, ref), ref).Hinting("rename it; "+check.ClaimHint(ref.Name)))
+					fmt.Sprintf("registration %s brings %s, which registration %s has: %s", r.Name, ref,
+						by[i].Name, why))
+				x.Fail(r.Ref(),
+					by[i].sites(r.sites(d, ref), ref).Hinting("rename it; "+check.ClaimHint(ref.Name)))
 			}
 		}
 	}
@@ -225,7 +229,8 @@ func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
 // addTo adds the entities that a registration holds to the environment. It also adds the
 // configs that several registrations bring and none of them holds, as invalid, so that their
 // assignments fail.
-func (r *registered) addTo(x *check.Entities, env *model.Environment, holders map[model.Ref]*registered) {
+func (r *registered) addTo(x *check.Entities, env *model.Environment,
+	holders map[model.Ref]*registered) {
 	contested := func(ref model.Ref) bool {
 		holder, claimed := holders[ref]
 		return claimed && holder == nil
@@ -257,7 +262,8 @@ func (r *registered) addTo(x *check.Entities, env *model.Environment, holders ma
 		i := slices.IndexFunc(env.Configs, func(other model.Config) bool { return other.Name == c.Name })
 		switch {
 		case contested(ref) && i >= 0:
-			env.Configs[i].Match = model.Selector{Op: model.OpOr, Args: []model.Selector{env.Configs[i].Match, c.Match}}
+			env.Configs[i].Match = model.Selector{Op: model.OpOr,
+				Args: []model.Selector{env.Configs[i].Match, c.Match}}
 		case contested(ref):
 			c.Invalid = true
 			env.Configs = append(env.Configs, c)

@@ -25,7 +25,8 @@ const schedulerGroup = "scheduler.kalypso.io"
 // their positions in the YAML.
 func (c *checkout) workloads(name string, data []byte) *scheduler {
 	file := c.path(name)
-	s := &scheduler{name: c.Prefix + name, file: file, pkg: c.Package, lines: strings.Split(string(data), "\n")}
+	s := &scheduler{name: c.Prefix + name, file: file, pkg: c.Package,
+		lines: strings.Split(string(data), "\n")}
 	parsed, problem := yamlfile.Read(s.name, file, data)
 	if problem != nil {
 		s.ds = append(s.ds, *problem)
@@ -43,7 +44,8 @@ func (c *checkout) workloads(name string, data []byte) *scheduler {
 	}
 	if len(out) > 0 {
 		s.files = append(s.files,
-			&ast.File{Filename: file, Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.Package)}}, out...)})
+			&ast.File{Filename: file,
+				Decls: append([]ast.Decl{&ast.Package{Name: ast.NewIdent(c.Package)}}, out...)})
 	}
 	return s
 }
@@ -105,7 +107,8 @@ func (s *scheduler) workload(doc *ast.StructLit) (name string, decl ast.Decl) {
 	}
 	fields = append(fields, fieldOf("deploymentTargets", targets, doc.Pos()))
 	of := &ast.StructLit{Elts: fields}
-	return name, fieldOf("workloads", &ast.StructLit{Elts: []ast.Decl{fieldOf(name, of, doc.Pos())}}, doc.Pos())
+	return name, fieldOf("workloads", &ast.StructLit{Elts: []ast.Decl{fieldOf(name, of, doc.Pos())}},
+		doc.Pos())
 }
 
 // target returns a deployment target of a workload as a field of deploymentTargets.
@@ -115,9 +118,11 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 		s.report("the deployment target has no name", t.Pos(), "give it one")
 		return nil
 	}
-	s.checkFields(t, "the deployment target", "name", "labels", "environment", "manifests", "configSchemas")
+	s.checkFields(t, "the deployment target", "name", "labels", "environment", "manifests",
+		"configSchemas")
 	s.configSchemas(cuevalue.MemberOf(t, "configSchemas"),
-		(&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets", name)
+		(&model.Workload{Name: workload}).TargetRef(name), "workloads", workload, "deploymentTargets",
+		name)
 	of := &ast.StructLit{}
 	for _, field := range []string{"labels", "environment"} {
 		if f := cuevalue.MemberOf(t, field); f != nil {
@@ -138,7 +143,8 @@ func (s *scheduler) target(t *ast.StructLit, workload string) ast.Decl {
 // other fields of the map, which only the platform's own templates use.
 func (s *scheduler) manifests(m *ast.StructLit, target string) ast.Decl {
 	if f := cuevalue.MemberOf(m, "storage"); f != nil && !strings.EqualFold(stringOf(f), "git") {
-		s.report(fmt.Sprintf("the manifests of deployment target %s are not in git", target), f.Value.Pos(),
+		s.report(fmt.Sprintf("the manifests of deployment target %s are not in git", target),
+			f.Value.Pos(),
 			"declare the workload in CUE, which has other sources, such as manifests: oci")
 	}
 	git, others := &ast.StructLit{}, &ast.StructLit{}

@@ -30,15 +30,16 @@ import (
 // the same rules, but it neither reports all misspelt fields at once nor suggests corrections.
 type Shape struct {
 	Fields  map[string]Field
-	Pattern *Field           // every field whose name matches a pattern; nil if there is no pattern
-	Keys    Keys             // the names that the pattern allows
-	Open    bool             // any field may be there
-	OneOf   [][]string       // groups with exactly one field
-	Elem    *Shape           // of a list's elements
-	Enum    []string         // the strings that a scalar may be; empty if it may be any string
-	Texts   []string         // the strings in the schema: the strings of Enum, and defaults
-	Is      string           // the kind of scalar, in the words of the schema's documentation
-	Usual   string           // the schema's default of a scalar, in CUE's syntax; "" if there is no default
+	Pattern *Field     // every field whose name matches a pattern; nil if there is no pattern
+	Keys    Keys       // the names that the pattern allows
+	Open    bool       // any field may be there
+	OneOf   [][]string // groups with exactly one field
+	Elem    *Shape     // of a list's elements
+	Enum    []string   // the strings that a scalar may be; empty if it may be any string
+	Texts   []string   // the strings in the schema: the strings of Enum, and defaults
+	Is      string     // the kind of scalar, in the words of the schema's documentation
+	// the schema's default of a scalar, in CUE's syntax; "" if there is no default
+	Usual   string
 	Literal []string         // alternatives to a struct, such as false
 	Def     string           // the definition of a struct that may also be a scalar
 	Inputs  map[string]Field // the fields that are definitions: #assignment
@@ -259,7 +260,8 @@ var Platform = sync.OnceValue(func() *Shape {
 
 // Definitions returns the shapes of the schema's definitions, by name.
 var Definitions = sync.OnceValue(func() map[string]*Shape {
-	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{}, shapes: map[string]*Shape{}}
+	r := &shapeReader{exprs: map[string]ast.Expr{}, docs: map[string]string{},
+		shapes: map[string]*Shape{}}
 	for _, field := range fieldsOfSchema() {
 		name, _, _ := ast.LabelName(field.Label)
 		r.exprs[name], r.docs[name] = field.Value, docOf(field)

@@ -121,8 +121,8 @@ func (s *Shape) Credentials(address, name string) (d diag.Diagnostic, found bool
 		Hinting("remove them from the URL, and withdraw them if others can see the file; " + hint), true
 }
 
-// UnknownField returns the diagnostic that a struct has no such field. parent is nil if the schema does not
-// describe the struct.
+// UnknownField returns the diagnostic that a struct has no such field. parent is nil if the schema
+// does not describe the struct.
 func UnknownField(name string, parent *Shape) diag.Diagnostic {
 	d := diag.New(diag.UnknownField, "unknown field "+name)
 	if parent == nil {
@@ -146,7 +146,8 @@ func Selecting(name, labels string) string {
 	case "labels", "matchLabels":
 		return fmt.Sprintf(`write each label and its value: %sregion: "…"`, labels)
 	case "matchExpressions":
-		return fmt.Sprintf(`write constraints on the labels: %[1]ssize: "large" | "small" for In, %[1]ssize?: !="large" for NotIn, %[1]ssize: _ for Exists, %[1]ssize?: _|_ for DoesNotExist`, labels)
+		return fmt.Sprintf(
+			`write constraints on the labels: %[1]ssize: "large" | "small" for In, %[1]ssize?: !="large" for NotIn, %[1]ssize: _ for Exists, %[1]ssize?: _|_ for DoesNotExist`, labels)
 	}
 	return fmt.Sprintf(`if it is a label, write %s%s: "…"`, labels, model.Label(name))
 }
@@ -189,7 +190,8 @@ func BadKey(name string, keys Keys) diag.Diagnostic {
 // BadName returns the diagnostic that the key of an entity is not a #Name.
 func BadName(name string) diag.Diagnostic {
 	d := diag.New(diag.BadName, fmt.Sprintf("the name %q is not a DNS label", name))
-	const rule = "at most 63 lower case letters, digits and dashes, with a letter or digit first and last"
+	const rule = "at most 63 lower case letters, digits and dashes, with a letter or digit first " +
+		"and last"
 	if better := Kebab(name); model.IsName(better) {
 		return d.Hinting(fmt.Sprintf("write %q: a name has %s", better, rule))
 	}

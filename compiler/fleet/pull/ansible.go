@@ -135,7 +135,8 @@ func (h *hosts) group(name string, of any) error {
 			}
 		}
 	default:
-		return fmt.Errorf("hosts of group %q are neither a list nor a mapping: is this an inventory of Ansible?", name)
+		return fmt.Errorf(
+			"hosts of group %q are neither a list nor a mapping: is this an inventory of Ansible?", name)
 	}
 	switch all := fields["children"].(type) {
 	case []any:
@@ -234,7 +235,8 @@ func (h *hosts) line(text, group string) error {
 var port = lazyregexp.New(`^((?:[^:\[\]]|\[[^\]]*\])+):[0-9]+$`)
 
 // ranges is a range in a name: [01:20], [a:f], with a step or without.
-var ranges = lazyregexp.New(`\[(?:([0-9]{1,9}):([0-9]{1,9})|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::([0-9]{1,9}))?\]`)
+var ranges = lazyregexp.New(
+	`\[(?:([0-9]{1,9}):([0-9]{1,9})|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::([0-9]{1,9}))?\]`)
 
 // expand returns the names that a pattern with ranges matches. It returns an error if there
 // are more than most.

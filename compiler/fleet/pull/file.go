@@ -35,7 +35,8 @@ func Open(files *source.Files, env *model.Environment, inv *model.Inventory) (*F
 		return nil, fmt.Errorf("%s cannot be written: %w", name, err)
 	}
 	if _, within := files.Name(f.path); !within {
-		return nil, fmt.Errorf("%s leads out of the platform: copy what it leads to into the platform", name)
+		return nil, fmt.Errorf("%s leads out of the platform: copy what it leads to into the platform",
+			name)
 	}
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

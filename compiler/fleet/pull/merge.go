@@ -69,7 +69,8 @@ type row interface {
 // labels. It writes a label if the inventory has a column for it. If the inventory names no
 // columns, it writes all labels except bookkeeping. If no cluster of the source has a
 // field, the field stays unchanged, as do all other columns.
-func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference, []byte, error) {
+func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference,
+	[]byte, error) {
 	if len(clusters) == 0 && !inv.AllowEmpty {
 		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: "+
 			"where that is right, give it allowEmpty: true", inv.Name)
@@ -132,7 +133,8 @@ func byName(inv *model.Inventory, doc document) (map[string]row, error) {
 			return nil, fmt.Errorf(":%d: a row has no name of a cluster in %s: correct it or take "+
 				"it away first", r.at(), inv.Columns.Name)
 		case other != nil:
-			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them", r.at(), name, other.at())
+			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them", r.at(), name,
+				other.at())
 		}
 		there[name] = r
 	}
@@ -199,13 +201,16 @@ func column(name, at string, of func(*Cluster) string) field {
 // bookkeeping reports whether tools keep a label for themselves.
 func bookkeeping(label string) bool {
 	domain, _, _ := strings.Cut(label, "/")
-	return slices.ContainsFunc(keepers, func(k string) bool { return domain == k || strings.HasSuffix(domain, "."+k) }) ||
+	return slices.ContainsFunc(keepers,
+		func(k string) bool { return domain == k || strings.HasSuffix(domain, "."+k) }) ||
 		label == "clusterID" || label == "name" // of the import of Open Cluster Management
 }
 
 // keepers are domains of such labels.
 var keepers = []string{
-	"app.kubernetes.io", "argocd.argoproj.io", "cluster.x-k8s.io", "feature.open-cluster-management.io", "fleet.cattle.io",
-	"helm.sh", "helm.toolkit.fluxcd.io", "kalypso.io", "kubectl.kubernetes.io", "kustomize.toolkit.fluxcd.io",
+	"app.kubernetes.io", "argocd.argoproj.io", "cluster.x-k8s.io",
+	"feature.open-cluster-management.io", "fleet.cattle.io",
+	"helm.sh", "helm.toolkit.fluxcd.io", "kalypso.io", "kubectl.kubernetes.io",
+	"kustomize.toolkit.fluxcd.io",
 	"management.cattle.io", "objectset.rio.cattle.io", "velero.io",
 }

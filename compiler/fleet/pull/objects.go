@@ -97,7 +97,8 @@ func (r *Reader) matches(o *unstructured.Unstructured) bool {
 // object reads an object of a text.
 func (r *Reader) object(object map[string]any) error {
 	k, o := kinds[r.From], &unstructured.Unstructured{Object: object}
-	if group := o.GroupVersionKind().Group; group != k.group || o.GetKind() != k.name || !selects(k.selector, o) {
+	if group := o.GroupVersionKind().Group; group != k.group || o.GetKind() != k.name ||
+		!selects(k.selector, o) {
 		if r.passed == nil {
 			r.passed = map[string]int{}
 		}
@@ -137,7 +138,8 @@ func (r *Reader) Server(ctx context.Context, s *apiserver.Server) error {
 			func(o *unstructured.Unstructured) (Cluster, bool) { return r.cluster(k, o), true })
 		switch {
 		case apierrors.IsNotFound(err):
-			problem = fmt.Errorf("context %s has no %s: it is not the one that %s runs in, or the resource %s is not installed",
+			problem = fmt.Errorf(
+				"context %s has no %s: it is not the one that %s runs in, or the resource %s is not installed",
 				s.Context, q.Resource.GroupResource(), r.From, q.Resource.GroupResource())
 			continue
 		case err != nil:

@@ -138,7 +138,8 @@ func (r *Reader) add(c Cluster) error {
 	c.Labels = maps.Clone(c.Labels) // of an object that is not the reader's
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		v := c.Labels[k]
-		if bad := append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...); len(bad) > 0 {
+		if bad := append(validation.IsQualifiedName(k),
+			validation.IsValidLabelValue(v)...); len(bad) > 0 {
 			r.note("cluster %s is without %q: %q, which is no label", c.Name, k, v)
 			delete(c.Labels, k)
 		}

@@ -49,7 +49,8 @@ func (r *Reader) Files(names []string, path func(name string) string, stdin io.R
 			}
 			info, err := os.Stat(at)
 			if err == nil && info.Size() > left {
-				return text(called, make([]byte, 0), fmt.Errorf("there are more than %d MiB to read", maxBytes>>20))
+				return text(called, make([]byte, 0),
+					fmt.Errorf("there are more than %d MiB to read", maxBytes>>20))
 			}
 			data, err := regular.ReadFile(at)
 			return text(called, data, err)

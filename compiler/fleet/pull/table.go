@@ -28,7 +28,8 @@ func open(inv *model.Inventory, data []byte) (document, error) {
 		return openTable(inv, data)
 	}
 	if format == "" {
-		return nil, errors.New(`has an ending that says nothing: say what it is with format: "csv", "json", "ndjson" or "yaml"`)
+		return nil, errors.New(
+			`has an ending that says nothing: say what it is with format: "csv", "json", "ndjson" or "yaml"`)
 	}
 	return openTree(inv, format, data)
 }

@@ -80,7 +80,8 @@ func yamlRoot(data []byte) (*yaml.Node, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case cost.Aliased > 0:
-		return nil, errors.New("has aliases, which a change of other rows could break: write them out first")
+		return nil, errors.New(
+			"has aliases, which a change of other rows could break: write them out first")
 	case len(docs) > 1:
 		return nil, errors.New("has several documents")
 	case len(docs) == 0:
@@ -104,7 +105,8 @@ func (t *tree) find(field string) error {
 	if none {
 		t.root = t.list
 		if field != "" {
-			t.root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{scalar(field), t.list}}
+			t.root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map",
+				Content: []*yaml.Node{scalar(field), t.list}}
 		}
 		return nil
 	}
@@ -120,7 +122,8 @@ func (t *tree) find(field string) error {
 		content = of
 	}
 	if content == nil || content.Kind != yaml.SequenceNode {
-		return errors.New("holds no list of clusters" + map[bool]string{true: " in " + field}[field != ""])
+		return errors.New("holds no list of clusters" +
+			map[bool]string{true: " in " + field}[field != ""])
 	}
 	if t.list = content; len(t.list.Content) == 0 {
 		t.list.Style = 0
@@ -266,7 +269,8 @@ func replace(of *yaml.Node, key string, value *yaml.Node) error {
 		if old.Kind != yaml.ScalarNode {
 			return fmt.Errorf("%s is no text", key)
 		}
-		value.HeadComment, value.LineComment, value.FootComment = old.HeadComment, old.LineComment, old.FootComment
+		value.HeadComment, value.LineComment, value.FootComment = old.HeadComment, old.LineComment,
+			old.FootComment
 		*old = *value
 		return nil
 	}

@@ -27,7 +27,8 @@ func capabilities(req Request) (any, *unknown, error) {
 	caps := chartutil.DefaultCapabilities.Copy()
 	caps.KubeVersion = *version
 	// Sorted: Helm gets its own from a map.
-	caps.APIVersions = slices.Compact(slices.Sorted(slices.Values(slices.Concat(caps.APIVersions, req.APIVersions))))
+	caps.APIVersions = slices.Compact(
+		slices.Sorted(slices.Values(slices.Concat(caps.APIVersions, req.APIVersions))))
 	return caps, nil, nil
 }
 
@@ -43,8 +44,10 @@ func checkKubeVersion(ch *chart.Chart, caps any) error {
 		return versionNeeded(ch, "its Chart.yaml has kubeVersion: "+want)
 	}
 	if !chartutil.IsCompatibleRange(want, known.KubeVersion.Version) {
-		return refusal.New(diag.Render, "take a version of the chart that fits the cluster type's kubernetesVersion",
-			"chart %s is for Kubernetes %s, and the cluster type has %s", ch.Name(), want, known.KubeVersion.Version)
+		return refusal.New(diag.Render,
+			"take a version of the chart that fits the cluster type's kubernetesVersion",
+			"chart %s is for Kubernetes %s, and the cluster type has %s", ch.Name(), want,
+			known.KubeVersion.Version)
 	}
 	return nil
 }
@@ -52,7 +55,8 @@ func checkKubeVersion(ch *chart.Chart, caps any) error {
 func versionNeeded(ch *chart.Chart, why string) error {
 	return refusal.New(diag.KubernetesVersion, "give the cluster type, or the application's "+
 		"kalypso.yaml, its kubernetesVersion, and in apiVersions the APIs that are installed there",
-		"what chart %s renders to depends on the version of Kubernetes, which is not given: %s", ch.Name(), why)
+		"what chart %s renders to depends on the version of Kubernetes, which is not given: %s",
+		ch.Name(), why)
 }
 
 // errUnknown ends a render that needs the unknown version.

@@ -34,7 +34,10 @@ func (w *world) functions() map[string]any {
 	library := sprig.TxtFuncMap()
 	dateInZone := library["dateInZone"].(func(string, any, string) string)
 	durationRound := library["durationRound"].(func(any) string)
-	inZone := func(layout string, date any, zone string) string { return dateInZone(layout, w.date(date), zone) }
+	inZone := func(layout string, date any,
+		zone string) string {
+		return dateInZone(layout, w.date(date), zone)
+	}
 	const day = "2006-01-02"
 	return map[string]any{
 		"now": func() time.Time { return w.now },
@@ -64,7 +67,8 @@ func (w *world) functions() map[string]any {
 		"randBytes":    func(n int) string { return base64.StdEncoding.EncodeToString(w.bytes(n)) },
 		"uuidv4": func() string {
 			digits := w.letters(12, "0", "f")
-			return digits[:8] + "-" + digits[:4] + "-4" + digits[:3] + "-" + w.letters(1, "8", "b") + digits[:3] + "-" + digits
+			return digits[:8] + "-" + digits[:4] + "-4" + digits[:3] + "-" + w.letters(1, "8", "b") +
+				digits[:3] + "-" + digits
 		},
 		"shuffle": func(s string) string {
 			letters := strings.Split(s, "")
@@ -80,14 +84,20 @@ func (w *world) functions() map[string]any {
 			}
 			return user + ":" + w.bcrypt(password)
 		},
-		"encryptAES":               w.encryptAES,
-		"genPrivateKey":            w.key,
-		"genCA":                    func(string, int) pair { return w.pair() },
-		"genCAWithKey":             func(_ string, _ int, key string) pair { return w.pairOf(key) },
-		"genSelfSignedCert":        func(string, []any, []any, int) pair { return w.pair() },
-		"genSelfSignedCertWithKey": func(_ string, _, _ []any, _ int, key string) pair { return w.pairOf(key) },
-		"genSignedCert":            func(string, []any, []any, int, any) pair { return w.pair() },
-		"genSignedCertWithKey":     func(_ string, _, _ []any, _ int, _ any, key string) pair { return w.pairOf(key) },
+		"encryptAES":        w.encryptAES,
+		"genPrivateKey":     w.key,
+		"genCA":             func(string, int) pair { return w.pair() },
+		"genCAWithKey":      func(_ string, _ int, key string) pair { return w.pairOf(key) },
+		"genSelfSignedCert": func(string, []any, []any, int) pair { return w.pair() },
+		"genSelfSignedCertWithKey": func(_ string, _, _ []any, _ int,
+			key string) pair {
+			return w.pairOf(key)
+		},
+		"genSignedCert": func(string, []any, []any, int, any) pair { return w.pair() },
+		"genSignedCertWithKey": func(_ string, _, _ []any, _ int, _ any,
+			key string) pair {
+			return w.pairOf(key)
+		},
 
 		"keys": func(dicts ...map[string]any) []string {
 			all := []string{}

@@ -17,7 +17,8 @@
 //	  value: {{ .Values.now | default "x" }}
 //
 // Render returns this object as a [model.Projected], with data.value "x". If the template has
-// {{ now | unixEpoch | quote }} instead, Render returns a *refusal.Error, because the chart uses now.
+// {{ now | unixEpoch | quote }} instead, Render returns a *refusal.Error, because the chart uses
+// now.
 package helm
 
 import (
@@ -54,7 +55,8 @@ func Render(req Request) (objects []model.Projected, err error) {
 	defer quiet.Begin()()
 	defer func() {
 		if p := recover(); p != nil {
-			objects, err = nil, refusal.New(diag.Render, "the chart is beyond what Helm can read", "Helm panics: %v", p)
+			objects, err = nil,
+				refusal.New(diag.Render, "the chart is beyond what Helm can read", "Helm panics: %v", p)
 		}
 	}()
 	if err := checkArchive(req.Chart); err != nil {

@@ -46,8 +46,10 @@ func checkVendored(ch *chart.Chart) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return refusal.New(diag.BadSource, "run helm dependency build, and package the chart again: a build fetches nothing",
-		"chart %s has dependencies that are not in its charts folder: %s", ch.Name(), strings.Join(missing, ", "))
+	return refusal.New(diag.BadSource,
+		"run helm dependency build, and package the chart again: a build fetches nothing",
+		"chart %s has dependencies that are not in its charts folder: %s", ch.Name(),
+		strings.Join(missing, ", "))
 }
 
 // sortDependencies puts dependencies in a fixed order. Helm loads them in the order of a map,
@@ -55,12 +57,14 @@ func checkVendored(ch *chart.Chart) error {
 func sortDependencies(ch *chart.Chart) error {
 	deps := slices.Clone(ch.Dependencies())
 	slices.SortFunc(deps, func(a, b *chart.Chart) int {
-		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
+		return cmp.Or(cmp.Compare(a.Name(), b.Name()),
+			cmp.Compare(a.Metadata.Version, b.Metadata.Version))
 	})
 	for i, d := range deps {
 		if i > 0 && deps[i-1].Name() == d.Name() && deps[i-1].Metadata.Version == d.Metadata.Version &&
 			!sameFiles(deps[i-1], d) {
-			return refusal.New(diag.BadSource, "remove one of them from charts/, and package the chart again",
+			return refusal.New(diag.BadSource,
+				"remove one of them from charts/, and package the chart again",
 				"chart %s has two different dependencies named %s of version %s, of which Helm takes either",
 				ch.Name(), d.Name(), d.Metadata.Version)
 		}

@@ -55,7 +55,8 @@ func render(req Request, w *world) (*rendered, error) {
 		return nil, err
 	}
 	files, err := execute(ch, top, w)
-	if unknown != nil && (*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
+	if unknown != nil &&
+		(*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
 		return nil, versionNeeded(ch, where(err))
 	}
 	if err != nil {
@@ -99,8 +100,10 @@ func helmValues(v model.Value) (map[string]any, error) {
 }
 
 // topValues returns the value of the dot in templates.
-func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (chartutil.Values, error) {
-	options := chartutil.ReleaseOptions{Name: req.ReleaseName, Namespace: req.Namespace, Revision: 1, IsInstall: true}
+func topValues(req Request, ch *chart.Chart, values map[string]any, caps any) (chartutil.Values,
+	error) {
+	options := chartutil.ReleaseOptions{Name: req.ReleaseName, Namespace: req.Namespace, Revision: 1,
+		IsInstall: true}
 	// Schemas are checked here, because Helm would fetch the addresses in them.
 	top, err := chartutil.ToRenderValuesWithSchemaValidation(ch, values, options, nil, true)
 	if err != nil {

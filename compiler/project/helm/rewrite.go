@@ -79,7 +79,8 @@ func operand(text string, after int) (begin, end int) {
 		case c == ')' && depth > 0:
 			depth--
 		case depth > 0:
-		case c == '|' || c == ')' || strings.IndexByte(space, c) >= 0 || strings.HasPrefix(text[i:], "}}"):
+		case c == '|' || c == ')' || strings.IndexByte(space, c) >= 0 ||
+			strings.HasPrefix(text[i:], "}}"):
 			return begin, i
 		}
 	}

@@ -23,7 +23,8 @@ func checkSchemas(ch *chart.Chart, values map[string]any) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return failed(fmt.Errorf("values don't meet the schema of the chart: %s", strings.Join(problems, "; ")))
+		return failed(
+			fmt.Errorf("values don't meet the schema of the chart: %s", strings.Join(problems, "; ")))
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func stable(req Request, first *rendered) ([]model.Projected, error) {
 				unstable[source] = unstableAt(first, w, source)
 			}
 		}
-		if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.NotRendered {
+		if refused := (*refusal.Error)(nil); errors.As(err, &refused) &&
+			refused.Code == diag.NotRendered {
 			failed = cmp.Or(failed, err)
 		} else if err != nil {
 			return nil, err

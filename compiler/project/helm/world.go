@@ -64,7 +64,10 @@ func rotated(s []string) {
 }
 
 // ordered reports whether a function was called whose result may have any order.
-func (w *world) ordered() bool { return w.called["keys"] || w.called["values"] || w.called["shuffle"] }
+func (w *world) ordered() bool {
+	return w.called["keys"] || w.called["values"] ||
+		w.called["shuffle"]
+}
 
 // A rewritten template looks up an object. Its apiVersion marks it as a function, its kind is
 // the name of the function, and its name is the kind of caller. The object has the function
@@ -78,12 +81,14 @@ const (
 
 // lookedUp returns the text that calls a function of the world in a template.
 func lookedUp(function, by string) string {
-	return fmt.Sprintf(`call (index (lookup %q %q "" %q) %q)`, functionVersion, function, by, functionKey)
+	return fmt.Sprintf(`call (index (lookup %q %q "" %q) %q)`, functionVersion, function, by,
+		functionKey)
 }
 
 // GetClientFor returns the client with which Helm looks objects up. The client finds functions,
 // but no objects of any cluster.
-func (w *world) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+func (w *world) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool,
+	error) {
 	o := object{world: w}
 	if apiVersion == functionVersion {
 		o.function = kind

@@ -33,7 +33,8 @@ func changes(req Request) (types.Kustomization, error) {
 		k.Patches = append(k.Patches, patch)
 	}
 	for _, i := range req.Images {
-		k.Images = append(k.Images, types.Image{Name: i.Name, NewName: i.NewName, NewTag: i.NewTag, Digest: i.Digest})
+		k.Images = append(k.Images,
+			types.Image{Name: i.Name, NewName: i.NewName, NewTag: i.NewTag, Digest: i.Digest})
 	}
 	return k, nil
 }
@@ -42,7 +43,8 @@ func changes(req Request) (types.Kustomization, error) {
 func selector(target map[string]string) (*types.Selector, error) {
 	s := &types.Selector{ResId: resid.ResId{}}
 	fields := map[string]*string{
-		"group": &s.Group, "version": &s.Version, "kind": &s.Kind, "name": &s.Name, "namespace": &s.Namespace,
+		"group": &s.Group, "version": &s.Version, "kind": &s.Kind, "name": &s.Name,
+		"namespace":     &s.Namespace,
 		"labelSelector": &s.LabelSelector, "annotationSelector": &s.AnnotationSelector,
 	}
 	for name, value := range target {

@@ -56,7 +56,8 @@ func fileFields(k *types.Kustomization) []reference {
 	//lint:ignore SA1019 as above
 	for i, p := range k.PatchesStrategicMerge {
 		if !inline(string(p)) {
-			refs = append(refs, reference{field: fmt.Sprintf("patchesStrategicMerge[%d]", i), value: string(p)})
+			refs = append(refs,
+				reference{field: fmt.Sprintf("patchesStrategicMerge[%d]", i), value: string(p)})
 		}
 	}
 	for i, r := range k.Replacements {
@@ -124,7 +125,8 @@ func fileSource(value string) string {
 // inline reports whether a field is a document instead of the name of a file.
 func inline(value string) bool {
 	value = strings.TrimSpace(value)
-	return strings.Contains(value, "\n") || strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[")
+	return strings.Contains(value, "\n") || strings.HasPrefix(value, "{") ||
+		strings.HasPrefix(value, "[")
 }
 
 // forbidden refuses fields that run programs.

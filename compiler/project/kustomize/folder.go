@@ -26,7 +26,8 @@ func (s *scan) manifests(dir string) ([]string, error) {
 	slices.Sort(files)
 	for _, name := range slices.Sorted(maps.Keys(s.refused)) {
 		if within(dir, name) && isManifest(relative(dir, name)) && s.overlayAbove(dir, name) == "" {
-			return nil, refusal.New(diag.BadSource, archive.WayOut(s.refused[name], hintRefused), "%s %s", name, s.refused[name])
+			return nil, refusal.New(diag.BadSource, archive.WayOut(s.refused[name], hintRefused), "%s %s",
+				name, s.refused[name])
 		}
 	}
 	var (
@@ -87,7 +88,8 @@ func checkManifests(name string, docs []any) error {
 		}
 		return refusal.New(diag.NotRendered, "add a kustomization that lists the manifests of the "+
 			"folder, or keep other files elsewhere",
-			"%s: document %d is no manifest of Kubernetes: it needs apiVersion, kind and metadata.name", name, i+1)
+			"%s: document %d is no manifest of Kubernetes: it needs apiVersion, kind and metadata.name",
+			name, i+1)
 	}
 	return nil
 }
@@ -122,7 +124,8 @@ var notManifests = []string{"gitlab-ci.yml", "appveyor.yml", "cloudbuild.yaml",
 
 func isManifest(name string) bool {
 	ext := path.Ext(name)
-	return (ext == ".yaml" || ext == ".yml") && !hidden(name) && !slices.Contains(notManifests, path.Base(name))
+	return (ext == ".yaml" || ext == ".yml") && !hidden(name) &&
+		!slices.Contains(notManifests, path.Base(name))
 }
 
 // hidden reports whether a path has a name that begins with a dot: the settings of git,

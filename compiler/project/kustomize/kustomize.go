@@ -88,7 +88,8 @@ func build(p *prepared) (m resmap.ResMap, err error) {
 			openapi.ResetOpenAPI()
 		}
 		if r != nil {
-			m, err = nil, refusal.New(diag.Render, "simplify the overlay", "%s: Kustomize panics: %v", p.name, r)
+			m, err = nil,
+				refusal.New(diag.Render, "simplify the overlay", "%s: Kustomize panics: %v", p.name, r)
 		}
 	}()
 	options := krusty.MakeDefaultOptions()

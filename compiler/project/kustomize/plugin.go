@@ -26,7 +26,8 @@ func (s *scan) plugin(file string, r reference) error {
 		source, text = name, s.files[name]
 	} else if startsRemote(r.value) {
 		// Kustomize reads a text that it cannot use as the name of something.
-		return refusal.New(diag.BadSource, "write the plugin's apiVersion first", "%s begins like an address", source)
+		return refusal.New(diag.BadSource, "write the plugin's apiVersion first",
+			"%s begins like an address", source)
 	}
 	docs, err := s.bytes.Documents(source, text)
 	if err != nil {
@@ -95,7 +96,8 @@ func (s *scan) builtin(file, source string, config model.Value) error {
 	annotations, _ := metadata.Lookup("annotations")
 	for _, f := range annotations.Fields() {
 		if strings.HasSuffix(f.Name, "/function") {
-			return refusal.New(diag.Render, hint, "%s: %s runs a program, which a build does not", source, f.Name)
+			return refusal.New(diag.Render, hint, "%s: %s runs a program, which a build does not", source,
+				f.Name)
 		}
 	}
 	for _, r := range pluginFiles("", config) {
@@ -122,7 +124,8 @@ func pluginFiles(at string, config model.Value) []reference {
 				refs = append(refs, pluginFiles(fmt.Sprintf("%s[%d]", field, i), e)...)
 			}
 		}
-		if !slices.ContainsFunc(fileKeys, func(key string) bool { return strings.EqualFold(key, f.Name) }) {
+		if !slices.ContainsFunc(fileKeys,
+			func(key string) bool { return strings.EqualFold(key, f.Name) }) {
 			continue
 		}
 		names := f.Value.Elems()
@@ -130,7 +133,8 @@ func pluginFiles(at string, config model.Value) []reference {
 			names = []model.Value{f.Value}
 		}
 		for _, n := range names {
-			r := reference{field: field, value: n.Text(), data: !strings.Contains(strings.ToLower(f.Name), "path")}
+			r := reference{field: field, value: n.Text(),
+				data: !strings.Contains(strings.ToLower(f.Name), "path")}
 			if strings.EqualFold(f.Name, "files") {
 				r.value = fileSource(r.value)
 			}

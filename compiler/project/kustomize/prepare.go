@@ -86,7 +86,8 @@ func prepare(req Request) (*prepared, error) {
 func (p *prepared) copy(s *scan) error {
 	for name := range s.reached {
 		if err := p.fs.WriteFile(inSource(name), s.files[name]); err != nil {
-			return refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v", name, err)
+			return refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v",
+				name, err)
 		}
 	}
 	return nil
@@ -102,10 +103,12 @@ func (p *prepared) change(req Request, s *scan, dir string, top types.Kustomizat
 	changed.Resources = []string{".." + inSource(dir)}
 	// Only the topmost kustomization sorts and labels objects, and sets the schema by which
 	// patches are merged.
-	changed.SortOptions, changed.BuildMetadata, changed.OpenAPI = top.SortOptions, top.BuildMetadata, top.OpenAPI
+	changed.SortOptions, changed.BuildMetadata, changed.OpenAPI = top.SortOptions, top.BuildMetadata,
+		top.OpenAPI
 	if schema, ok := top.OpenAPI["path"]; ok {
 		changed.OpenAPI = map[string]string{"path": "schema.json"}
-		if err := p.fs.WriteFile(path.Join(overlayRoot, "schema.json"), s.files[path.Join(dir, schema)]); err != nil {
+		if err := p.fs.WriteFile(path.Join(overlayRoot, "schema.json"),
+			s.files[path.Join(dir, schema)]); err != nil {
 			return err
 		}
 	}

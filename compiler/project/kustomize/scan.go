@@ -68,7 +68,8 @@ func (s *scan) folder(name string) (string, error) {
 		return dir, nil
 	}
 	if _, ok := s.files[dir]; ok {
-		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder", name)
+		return "", refusal.New(diag.BadSource, hint, "path %s is a file of the source, not a folder",
+			name)
 	}
 	if at, why := s.why(dir); why != "" {
 		return "", refusal.New(diag.BadSource, archive.WayOut(why, hintRefused),
@@ -78,7 +79,8 @@ func (s *scan) folder(name string) (string, error) {
 	for f := range s.folders {
 		all = append(all, f)
 	}
-	return "", refusal.New(diag.BadSource, spelling.DidYouMean(dir, all), "path %s is not in the source", name)
+	return "", refusal.New(diag.BadSource, spelling.DidYouMean(dir, all),
+		"path %s is not in the source", name)
 }
 
 const hintRefused = "keep it as a file of the source"
@@ -147,7 +149,8 @@ func (s *scan) overlay(dir string) error {
 func (s *scan) parse(file string) (k types.Kustomization, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = refusal.New(diag.Render, "write it as `kustomize edit fix` does", "%s: cannot be read: %v", file, p)
+			err = refusal.New(diag.Render, "write it as `kustomize edit fix` does", "%s: cannot be read: %v",
+				file, p)
 		}
 	}()
 	s.reached[file] = true
@@ -187,7 +190,8 @@ func (s *scan) file(file string, r reference) error {
 	case err != nil:
 		return err
 	case s.folders[name]:
-		return refusal.New(diag.BadSource, "name a file", "%s: %s: %s is a folder", file, r.field, r.value)
+		return refusal.New(diag.BadSource, "name a file", "%s: %s: %s is a folder", file, r.field,
+			r.value)
 	case r.data:
 		return nil
 	}
@@ -209,7 +213,8 @@ func (s *scan) content(name string) error {
 // kustomization names. It returns an error if the path does not exist.
 func (s *scan) resolve(file string, r reference) (string, error) {
 	refuse := func(hint, format string, args ...any) (string, error) {
-		return "", refusal.New(diag.BadSource, hint, "%s: %s: %s", file, r.field, fmt.Sprintf(format, args...))
+		return "", refusal.New(diag.BadSource, hint, "%s: %s: %s", file, r.field,
+			fmt.Sprintf(format, args...))
 	}
 	switch {
 	case r.value == "":
@@ -218,16 +223,19 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 		return refuse("copy it into the source, or let the reconciler render the overlay",
 			"%s is fetched from elsewhere, and a build fetches nothing", r.value)
 	case path.IsAbs(r.value) || strings.Contains(r.value, `\`):
-		return refuse("a kustomization names files relative to its own folder", "%s is no relative path", r.value)
+		return refuse("a kustomization names files relative to its own folder", "%s is no relative path",
+			r.value)
 	}
 	name := path.Join(path.Dir(file), r.value)
 	if outside(name) {
-		return refuse("an overlay refers to what is in its own source", "%s leads out of the source", r.value)
+		return refuse("an overlay refers to what is in its own source", "%s leads out of the source",
+			r.value)
 	}
 	if _, ok := s.files[name]; ok {
 		s.reached[name] = true
 	} else if at, why := s.why(name); why != "" {
-		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at, why)
+		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at,
+			why)
 	} else if !s.folders[name] {
 		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.beside(name)),
 			"files are named from the folder of the kustomization")

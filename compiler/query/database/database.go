@@ -95,8 +95,10 @@ func fill(ctx context.Context, file string, s *tables.Source, of []*tables.Table
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1) // pragmas belong to a connection
 	// No one else has the file, and it is removed unless all of it is written.
-	for _, pragma := range []string{"journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE",
-		fmt.Sprintf("application_id = %d", applicationID), fmt.Sprintf("user_version = %d", userVersion)} {
+	for _, pragma := range []string{"journal_mode = OFF", "synchronous = OFF",
+		"locking_mode = EXCLUSIVE",
+		fmt.Sprintf("application_id = %d", applicationID),
+		fmt.Sprintf("user_version = %d", userVersion)} {
 		if _, err := db.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
 			return err
 		}
@@ -118,7 +120,8 @@ func fill(ctx context.Context, file string, s *tables.Source, of []*tables.Table
 }
 
 // fillTable makes a table, and adds its rows.
-func fillTable(ctx context.Context, tx *sql.Tx, s *tables.Source, t *tables.Table, among []*tables.Table) (err error) {
+func fillTable(ctx context.Context, tx *sql.Tx, s *tables.Source, t *tables.Table,
+	among []*tables.Table) (err error) {
 	if _, err := tx.ExecContext(ctx, tableOf(t, among)); err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ func ClusterTypes() *List[query.ClusterType] {
 			text("entries", "what clusters pull: type for its folder, cluster for an entry of their own").
 				head("ENTRIES"),
 			integer("clusters", "how many clusters are listed").head("CLUSTERS"),
-			integer("assignments", "how many assignments are on it, those of all classes").head("ASSIGNMENTS"),
+			integer("assignments",
+				"how many assignments are on it, those of all classes").head("ASSIGNMENTS"),
 			shown("classes", "CLASSES", Integer),
 		},
 		References: []Reference{refer("environments", "environment")},
@@ -59,7 +60,8 @@ func Clusters() *List[query.Cluster] {
 			text("name", "the cluster").head("CLUSTER"),
 			text("description", "what the platform says about it").head("DESCRIPTION"),
 			text("clusterType", "its cluster type").head("CLUSTER TYPE"),
-			optional(text("folder", "the folder that it follows, of its cluster type or of its class")).head("FOLDER"),
+			optional(text("folder", "the folder that it follows, of its cluster type or of its class")).head(
+				"FOLDER"),
 			text("address", "its address").head("ADDRESS"),
 			text("inventory", "the inventory that has it as a row; empty where CUE lists it"),
 			jsonOf("labels", "its own labels, an object").head("LABELS"),
@@ -81,7 +83,8 @@ func Inventories() *List[query.Inventory] {
 // NamespaceServices lists the namespace services, for get only.
 func NamespaceServices() *List[query.NamespaceService] {
 	return list(read(query.NamespaceServices), Table{Name: "namespace_services", Columns: []Column{
-		environment, shown("name", "NAMESPACE SERVICE", Text), shown("clusterTypes", "CLUSTER TYPES", JSON),
+		environment, shown("name", "NAMESPACE SERVICE", Text),
+		shown("clusterTypes", "CLUSTER TYPES", JSON),
 	}}, "environment name clusterTypes", "")
 }
 
@@ -132,7 +135,8 @@ func Workloads() *List[query.Workload] {
 // folders.
 func DeploymentTargets() *List[query.DeploymentTarget] {
 	return list(read(query.DeploymentTargets), Table{
-		Name: "deployment_targets", Doc: "The deployment targets, also those that are assigned to nothing.", Key: 2,
+		Name: "deployment_targets",
+		Doc:  "The deployment targets, also those that are assigned to nothing.", Key: 2,
 		Columns: []Column{
 			environment,
 			text("deploymentTarget", "its full name, WORKLOAD-TARGET").head("DEPLOYMENT TARGET"),
@@ -179,13 +183,16 @@ func SchedulingPolicies() *List[query.SchedulingPolicy] {
 		Columns: []Column{
 			environment,
 			text("name", "the scheduling policy").head("SCHEDULING POLICY"),
-			text("deploymentTargets", "its selector of deployment targets, as CUE").head("DEPLOYMENT TARGETS"),
+			text("deploymentTargets",
+				"its selector of deployment targets, as CUE").head("DEPLOYMENT TARGETS"),
 			text("clusterTypes", "its selector of cluster types, as CUE").head("CLUSTER TYPES"),
 			text("clusters", "its selector of single clusters, as CUE; empty for all"),
-			jsonOf("excepted", "what its except leaves out, a list of objects with such selectors").of("except"),
+			jsonOf("excepted",
+				"what its except leaves out, a list of objects with such selectors").of("except"),
 			boolean("deny", "whether it takes its pairs from all others").head("DENY"),
 			optional(jsonOf("pin", "what it pins its assignments to, an object")),
-			integer("assignments", "how many assignments it makes, alone or with others").head("ASSIGNMENTS"),
+			integer("assignments",
+				"how many assignments it makes, alone or with others").head("ASSIGNMENTS"),
 		},
 		References: []Reference{refer("environments", "environment")},
 	}, "environment name deploymentTargets clusterTypes deny assignments", "")
@@ -238,7 +245,8 @@ func Tests() *List[query.Test] {
 func assignmentKey() []Column {
 	return []Column{
 		environment,
-		text("clusterType", "the folder of the cluster type, or of the class of one").head("CLUSTER TYPE").
+		text("clusterType",
+			"the folder of the cluster type, or of the class of one").head("CLUSTER TYPE").
 			as(func(folder any) string { return model.TypeOfFolder(folder.(string)) }),
 		text("deploymentTarget", "the full name of the deployment target").head("DEPLOYMENT TARGET"),
 	}
@@ -283,7 +291,8 @@ func Assignments() *List[query.Assignment] {
 // ClusterAssignments lists the assignments once for each cluster, for get only.
 func ClusterAssignments() *List[query.Assignment] {
 	return list(query.ClusterAssignments, assignmentTable(),
-		"environment cluster clusterType deploymentTarget workspace version namespace policies failed", "folder")
+		"environment cluster clusterType deploymentTarget workspace version namespace policies failed",
+		"folder")
 }
 
 // The states of an item that errors may concern.

@@ -28,7 +28,8 @@ type List[T any] struct {
 // list returns the list of a table's definition, whose columns include those that only get
 // has. shown and wide name the columns that get shows, in its order: always, and only with -o
 // wide. A column or field that does not exist is a mistake in the definition.
-func list[T any](items func(context.Context, *compiler.Build) ([]T, error), t Table, shown, wide string) *List[T] {
+func list[T any](items func(context.Context, *compiler.Build) ([]T, error), t Table, shown,
+	wide string) *List[T] {
 	var sql []Column
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -68,7 +69,8 @@ func list[T any](items func(context.Context, *compiler.Build) ([]T, error), t Ta
 }
 
 // read returns a function that lists items without an error.
-func read[T any](items func(*compiler.Build) []T) func(context.Context, *compiler.Build) ([]T, error) {
+func read[T any](items func(*compiler.Build) []T) func(context.Context, *compiler.Build) ([]T,
+	error) {
 	return func(_ context.Context, b *compiler.Build) ([]T, error) { return items(b), nil }
 }
 

@@ -32,7 +32,8 @@ func classes() *Table {
 		rows: func(_ context.Context, s *Source, yield func(...any) error) error {
 			for _, ct := range query.ClusterTypes(s.Build) {
 				for _, c := range ct.Classes {
-					if err := yield(ct.Environment, c.Folder, ct.Name, c.Selectors, c.Clusters, c.Assignments); err != nil {
+					if err := yield(ct.Environment, c.Folder, ct.Name, c.Selectors, c.Clusters,
+						c.Assignments); err != nil {
 						return err
 					}
 				}
@@ -42,7 +43,8 @@ func classes() *Table {
 	}
 }
 
-// assignmentValues has a row for each composed value. A value without a known origin has the zero Origin.
+// assignmentValues has a row for each composed value. A value without a known origin has the zero
+// Origin.
 func assignmentValues() *Table {
 	return &Table{
 		Name: "assignment_values", Doc: "The composed values of assignments without errors, with " +
@@ -51,7 +53,8 @@ func assignmentValues() *Table {
 		Columns: slices.Concat(assignmentKey(), []Column{
 			text("path", "the value's path"),
 			jsonOf("value", "the value"),
-			text("type", "what the value is: string, int, float, bool, list, struct, null, or secret for a reference to one"),
+			text("type", "what the value is: string, int, float, bool, list, struct, null, or secret for "+
+				"a reference to one"),
 			text("kind", "how it was set: value, default, override, contract default or constraint"),
 			text("setBy", "the config that set it, else the contract"),
 			optional(integer("layer", "the config's layer")),
@@ -108,7 +111,8 @@ func clusterValues() *Table {
 		rows: func(_ context.Context, s *Source, yield func(...any) error) error {
 			return query.EachClusterValue(s.Build, func(v *query.ClusterValue) error {
 				file, line := first(v.Positions)
-				return yield(v.Environment, v.Cluster, v.DeploymentTarget, v.Path, v.Value, v.Value.Kind().String(), file, line)
+				return yield(v.Environment, v.Cluster, v.DeploymentTarget, v.Path, v.Value,
+					v.Value.Kind().String(), file, line)
 			})
 		},
 	}
@@ -163,7 +167,8 @@ func versions() *Table {
 			}
 			for _, key := range slices.SortedFunc(maps.Keys(counted),
 				func(x, y [3]string) int { return slices.Compare(x[:], y[:]) }) {
-				if err := yield(key[0], key[1], key[2], counted[key].assignments, counted[key].failed); err != nil {
+				if err := yield(key[0], key[1], key[2], counted[key].assignments,
+					counted[key].failed); err != nil {
 					return err
 				}
 			}
@@ -175,7 +180,8 @@ func versions() *Table {
 // diagnostics has a row for each diagnostic of the build.
 func diagnostics() *Table {
 	return &Table{
-		Name: "diagnostics", Doc: "What is wrong with the platform, as kalypso vet prints it without tests.", Key: 1,
+		Name: "diagnostics",
+		Doc:  "What is wrong with the platform, as kalypso vet prints it without tests.", Key: 1,
 		Columns: []Column{
 			integer("id", "its number, from 1, in the order of positions"),
 			text("environment", "the environment; empty for the base"),
@@ -187,7 +193,8 @@ func diagnostics() *Table {
 			optional(integer("line", "the line in the file")),
 			optional(integer("column", "the column in the line, in bytes")),
 			text("hint", "the way out, where there is one to name"),
-			jsonOf("assignments", "the assignments that it concerns, as ENVIRONMENT/CLUSTER-TYPE/DEPLOYMENT-TARGET, a list"),
+			jsonOf("assignments",
+				"the assignments that it concerns, as ENVIRONMENT/CLUSTER-TYPE/DEPLOYMENT-TARGET, a list"),
 		},
 		rows: func(_ context.Context, s *Source, yield func(...any) error) error {
 			for i, d := range s.Build.Diagnostics {
@@ -218,7 +225,8 @@ func history() *Table {
 			"these commits: a row for each deployment target and cluster type, and another where its " +
 			"clusters differ in the change. " +
 			"A cluster that only moves to another class has no row. " +
-			"The table is empty without --history, and for environments without a gitops that is in a git repository.", Key: 7,
+			"The table is empty without --history, and for environments without a gitops that is in a git " +
+			"repository.", Key: 7,
 		Columns: []Column{
 			environment,
 			integer("number", "how many commits of the branch came after this one"),
@@ -228,7 +236,8 @@ func history() *Table {
 			text("versionBefore", "the version before the commit"),
 			text("version", "the version after it"),
 			text("workload", "the workload"),
-			integer("clusters", "how many listed clusters the change is on; 0 where the cluster type lists none"),
+			integer("clusters",
+				"how many listed clusters the change is on; 0 where the cluster type lists none"),
 			text("commitId", "the commit of the GitOps repository"),
 			text("time", "the author's time of the commit, UTC, as RFC 3339 has it"),
 			text("author", "the author of the commit"),

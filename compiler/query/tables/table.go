@@ -177,7 +177,10 @@ func jsonOf(name, doc string) Column  { return Column{Name: name, Type: JSON, Do
 
 // shown returns a column that only lists of `kalypso get` have, so it has no doc. The type says
 // how the list shows the field: JSON shows a list or labels, and Integer the length of a list.
-func shown(name, heading string, t Type) Column { return Column{Name: name, Type: t, heading: heading} }
+func shown(name, heading string,
+	t Type) Column {
+	return Column{Name: name, Type: t, heading: heading}
+}
 
 func optional(c Column) Column {
 	c.Optional = true

@@ -70,7 +70,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.fleet, err = newFleet(client, d.path("platform"), d.path("server", "chain", "gitops")); err != nil {
+	if d.fleet, err = newFleet(client, d.path("platform"),
+		d.path("server", "chain", "gitops")); err != nil {
 		return err
 	}
 	defer d.fleet.wait()
@@ -150,7 +151,8 @@ func (d *demo) serveGit() (closeServer func(), err error) {
 		"XDG_CACHE_HOME="+d.path("cache"),
 		"KALYPSO_CACHE_DIR="+d.path("cache", "kalypso"), "KALYPSO_GIT_DIR="+d.path("cache", "git"),
 		"CUE_CACHE_DIR="+d.path("cache", "cue"), "CUE_REGISTRY=none",
-		"GIT_CONFIG_GLOBAL="+d.path("gitconfig"), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "NO_COLOR=1", "LC_ALL=C")
+		"GIT_CONFIG_GLOBAL="+d.path("gitconfig"), "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"NO_COLOR=1", "LC_ALL=C")
 	return func() { _ = s.Close() }, os.WriteFile(d.path("gitconfig"), []byte(config), 0o600)
 }
 

@@ -28,10 +28,12 @@ type hubProcess struct {
 
 // startHub starts the hub, and waits until it listens.
 func (d *demo) startHub(ctx context.Context) (*hubProcess, error) {
-	cmd := exec.CommandContext(ctx, d.path("bin", "kalypso-hub"), "serve", "--local", "--repo", platformURL,
+	cmd := exec.CommandContext(ctx, d.path("bin", "kalypso-hub"), "serve", "--local", "--repo",
+		platformURL,
 		"--listen", "127.0.0.1:0", "--database", d.path("hub.db"), "--poll", "10m")
 	cmd.Dir, cmd.Env = d.dir, d.env
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 15*time.Second
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) },
+		15*time.Second
 	messages, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -89,11 +91,13 @@ const patience = 2 * time.Minute
 // await waits until the hub's answer about all environments is as expected: it is asked once, and
 // answers again when something has changed.
 func (d *demo) await(ctx context.Context, what string, is func(*api.Environments) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: this has not come for %s", what, patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("%s: this has not come for %s", what, patience))
 	defer cancel()
 	seen := &api.Environments{}
 	for tag := ""; ; {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.hub.address+"/v1/environments?wait=30", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			d.hub.address+"/v1/environments?wait=30", nil)
 		if err != nil {
 			return err
 		}
@@ -131,7 +135,8 @@ func (d *demo) rollout(ctx context.Context, s *step) error {
 		for _, e := range all.Environments {
 			for _, r := range e.Rings {
 				if e.Name == s.environment && r.Name == s.ring {
-					return r.OK == s.ok && r.Failed == s.failed && r.Wanted == s.ok+s.failed && (!s.noted || d.isComplete(ctx, s))
+					return r.OK == s.ok && r.Failed == s.failed && r.Wanted == s.ok+s.failed &&
+						(!s.noted || d.isComplete(ctx, s))
 				}
 			}
 		}
@@ -155,7 +160,8 @@ func (d *demo) isComplete(ctx context.Context, s *step) bool {
 
 // deliver delivers a push as the webhooks of a forge do: first to the hub, then to the clusters.
 func (d *demo) deliver(ctx context.Context) error {
-	answer, err := http.Post(d.hub.address+"/v1/ingest/forge", "application/json", strings.NewReader("{}"))
+	answer, err := http.Post(d.hub.address+"/v1/ingest/forge", "application/json",
+		strings.NewReader("{}"))
 	if err != nil {
 		return err
 	}

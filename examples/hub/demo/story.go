@@ -39,12 +39,14 @@ var (
 	before = []step{
 		{say: "200 clusters run nothing yet. The first release comes to dev.",
 			runs: []command{{"kalypso promote --all", pending}}, environment: "dev", ok: 52},
-		{say: "The clusters have pulled it, and reported.", runs: []command{{"kalypso hub status", done}}},
+		{say: "The clusters have pulled it, and reported.",
+			runs: []command{{"kalypso hub status", done}}},
 		{say: "So it comes to prod: first to the kiosks.", runs: []command{{"kalypso promote --all",
 			pending}}, environment: "prod", ring: "canary", ok: 160},
 		{say: "Then to the stores.", runs: []command{{"kalypso promote --all", pending}},
 			environment: "prod", ring: "stores", ok: 300},
-		{runs: []command{{"kalypso promote --all", done}, {"kalypso hub status prod --by ring,workload", done}}},
+		{runs: []command{{"kalypso promote --all", done},
+			{"kalypso hub status prod --by ring,workload", done}}},
 		{
 			say: "Version 2 of the checkout.",
 			runs: []command{
@@ -56,14 +58,17 @@ var (
 		},
 		{say: "It runs in dev, and on the kiosks.", runs: []command{{"kalypso promote --all", pending}},
 			environment: "prod", ring: "canary", ok: 160},
-		{runs: []command{{"kalypso promote --all", pending}}, environment: "prod", ring: "stores", ok: 273, failed: 27},
+		{runs: []command{{"kalypso promote --all", pending}}, environment: "prod", ring: "stores",
+			ok: 273, failed: 27},
 	}
 	after = []step{
-		{say: "It has broken some. How many?", runs: []command{{"kalypso hub status prod --ring stores", done}}},
+		{say: "It has broken some. How many?",
+			runs: []command{{"kalypso hub status prod --ring stores", done}}},
 		{say: "Which are the 27, since when, and why?",
 			runs: []command{{"kalypso hub status prod --workload checkout --state failed", done}}},
 		{say: "The message names a printer. How many sites have it?",
-			runs: []command{{"kalypso get clusters prod -l printer=rp80 | tail -n +2 | wc -l | tr -d ' '", done}}},
+			runs: []command{{"kalypso get clusters prod -l printer=rp80 | tail -n +2 | wc -l | tr -d ' '",
+				done}}},
 		{say: "The promotion counts the same way.", runs: []command{
 			{"kalypso promote --all", blocked},
 			{"kalypso promote status --env prod", done},

@@ -56,7 +56,8 @@ const helper = `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$
 const grace = 5 * time.Second
 
 // run runs git, and returns its output and its messages.
-func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (stdout, stderr string, err error) {
+func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (stdout,
+	stderr string, err error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
 	cmd.Stdin = strings.NewReader(stdin)
@@ -91,7 +92,8 @@ func (c *command) environment() []string {
 	case c.login.password == "" && c.login.username != "":
 		env = append(env, configured("credential.username", c.login.username)...)
 	case c.login.password != "":
-		env = append(env, "KALYPSO_GIT_USERNAME="+c.login.username, "KALYPSO_GIT_PASSWORD="+c.login.password)
+		env = append(env, "KALYPSO_GIT_USERNAME="+c.login.username,
+			"KALYPSO_GIT_PASSWORD="+c.login.password)
 	}
 	return env
 }
@@ -102,7 +104,8 @@ func (c *command) settings() []string {
 	// An empty header removes headers without a URL, and keeps headers of a URL (git-config(1)).
 	out := []string{
 		"-c", "protocol.ext.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
-		"-c", "core.hooksPath=" + os.DevNull, "-c", "push.pushOption=", "-c", "color.ui=false", "-c", "http.extraHeader=",
+		"-c", "core.hooksPath=" + os.DevNull, "-c", "push.pushOption=", "-c", "color.ui=false", "-c",
+		"http.extraHeader=",
 	}
 	if c.login.password != "" {
 		out = append(out, "-c", "credential.helper=", "-c", "credential.helper="+helper)
@@ -111,7 +114,8 @@ func (c *command) settings() []string {
 }
 
 func (c *command) advertised(ctx context.Context) (*advertisement, error) {
-	out, messages, err := c.run(ctx, "", "", append(c.settings(), "ls-remote", "--symref", "--", c.url)...)
+	out, messages, err := c.run(ctx, "", "",
+		append(c.settings(), "ls-remote", "--symref", "--", c.url)...)
 	if err != nil {
 		return nil, c.explain(messages, err)
 	}
@@ -314,7 +318,8 @@ func (c *command) explain(messages string, err error) error {
 		return &AuthError{Problem: "ssh does not know the key of the host, or knows another one",
 			Hint: "`ssh` to the host, run once, shows its key and adds it"}
 	case says("not found", "does not appear to be a git repository", "does not exist"):
-		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
+		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without " +
+			"other credentials"}
 	case says("mismatched algorithms", "object format"):
 		return git.ErrSHA256
 	}

@@ -37,7 +37,8 @@ type ShallowError struct {
 
 func (e *ShallowError) Error() string {
 	return fmt.Sprintf("%s: its history is shallow, and commit %s is before it begins: `git fetch "+
-		"--unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL, git.Short(e.Commit))
+		"--unshallow` gets the rest, and in CI `fetch-depth: 0` or `GIT_DEPTH: 0`", e.URL,
+		git.Short(e.Commit))
 }
 
 // An Error is the reason why a repository cannot be used. Helpful retries were already made.
@@ -68,7 +69,8 @@ var ErrNotLocal = errors.New("it is not on this machine")
 
 // ErrNoAtomic is the error of Push if the server cannot change several refs at once.
 // Nothing was sent then.
-var ErrNoAtomic = errors.New("the server cannot change several refs as one (it lacks the capability atomic)")
+var ErrNoAtomic = errors.New(
+	"the server cannot change several refs as one (it lacks the capability atomic)")
 
 // lostRace is that another process changed refs. detail is the server's text.
 type lostRace struct{ url, detail string }

@@ -163,7 +163,8 @@ func (a *advertisement) tips() []git.Hash {
 			all[id] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b git.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(all),
+		func(a, b git.Hash) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // Prefetch makes objects available that were left with the server: all the missing ones, in
@@ -207,7 +208,8 @@ func (r *Remote) fetchObjects(ctx context.Context, ids []git.Hash) error {
 			return err
 		}
 	}
-	err = &NotFoundError{Problem: fmt.Sprintf("the server does not have the object %s, or does not give it", ids[0])}
+	err = &NotFoundError{Problem: fmt.Sprintf(
+		"the server does not have the object %s, or does not give it", ids[0])}
 	return r.unlessMoved(ctx, err, r.everAdvertised())
 }
 

@@ -36,14 +36,16 @@ func configured(key, value string) []string {
 	count, _ := strconv.Atoi(os.Getenv("GIT_CONFIG_COUNT"))
 	return []string{
 		fmt.Sprintf("GIT_CONFIG_COUNT=%d", count+1),
-		fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", count, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", count, value),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", count, key),
+		fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", count, value),
 	}
 }
 
 // gitLogin uses git's credential helpers (gitcredentials(7)). They may not prompt on the
 // terminal, because the user does not expect that.
 func gitLogin(ctx context.Context, e *transport.Endpoint, username string) (login, bool) {
-	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, hostPort(e), strings.TrimPrefix(e.Path, "/"))
+	question := fmt.Sprintf("protocol=%s\nhost=%s\npath=%s\n", e.Protocol, hostPort(e),
+		strings.TrimPrefix(e.Path, "/"))
 	if username != "" {
 		question += "username=" + username + "\n"
 	}
@@ -95,19 +97,24 @@ func readNetrc() string {
 }
 
 // netrcLogin returns the login for a host in the user's .netrc.
-func netrcLogin(host, username string) (login, bool) { return findNetrc(readNetrc(), host, username) }
+func netrcLogin(host, username string) (login,
+	bool) {
+	return findNetrc(readNetrc(), host, username)
+}
 
 // netrcForAll reports whether the user's .netrc has a login for every host, which git would
 // send to any.
 func netrcForAll() bool {
-	return slices.ContainsFunc(parseNetrc(readNetrc()), func(e netrcEntry) bool { return e.host == "" })
+	return slices.ContainsFunc(parseNetrc(readNetrc()),
+		func(e netrcEntry) bool { return e.host == "" })
 }
 
 // findNetrc returns the first login for a host, and for a user unless it is "". The login
 // for every host is not used: hosts are named by others.
 func findNetrc(text, host, username string) (login, bool) {
 	for _, e := range parseNetrc(text) {
-		if e.host != "" && strings.EqualFold(e.host, host) && e.password != "" && (username == "" || e.username == username) {
+		if e.host != "" && strings.EqualFold(e.host, host) && e.password != "" &&
+			(username == "" || e.username == username) {
 			return e.login, true
 		}
 	}

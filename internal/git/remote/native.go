@@ -41,7 +41,8 @@ func (n *native) advertised(ctx context.Context) (*advertisement, error) {
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	n.remember(adv, &endpoint)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}}, n.emptyFormat(ctx)
+		return &advertisement{refs: map[string]git.Hash{}, peeled: map[string]git.Hash{}},
+			n.emptyFormat(ctx)
 	}
 	if err != nil {
 		return nil, n.server.explain(err, "read")
@@ -78,7 +79,8 @@ func (n *native) remember(adv *packp.AdvRefs, endpoint *transport.Endpoint) {
 
 // before returns the advertisement that precedes a request: the one of the session, or the
 // remembered one.
-func (n *native) before(ctx context.Context, session transport.UploadPackSession) (*packp.AdvRefs, error) {
+func (n *native) before(ctx context.Context, session transport.UploadPackSession) (*packp.AdvRefs,
+	error) {
 	n.mu.Lock()
 	can := n.can
 	n.mu.Unlock()
@@ -97,8 +99,9 @@ func understand(adv *packp.AdvRefs) (*advertisement, error) {
 	}
 	a := &advertisement{
 		refs: map[string]git.Hash{}, peeled: map[string]git.Hash{},
-		anyID:   can.Supports(capability.AllowReachableSHA1InWant),
-		ids:     can.Supports(capability.AllowReachableSHA1InWant) || can.Supports(capability.AllowTipSHA1InWant),
+		anyID: can.Supports(capability.AllowReachableSHA1InWant),
+		ids: can.Supports(capability.AllowReachableSHA1InWant) ||
+			can.Supports(capability.AllowTipSHA1InWant),
 		filter:  can.Supports(capability.Filter),
 		shallow: can.Supports(capability.Shallow),
 		cut:     adv.Shallows,

@@ -48,7 +48,8 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 			refs[u.Ref] = u.Old
 		}
 	}
-	return p.send(refs, func(rest *proposal) (*report, error) { return n.send(ctx, session, rest, adv.Capabilities) })
+	return p.send(refs,
+		func(rest *proposal) (*report, error) { return n.send(ctx, session, rest, adv.Capabilities) })
 }
 
 // send sends a proposal to a server with the capabilities.
@@ -98,14 +99,16 @@ func isAny[E error](err error) bool {
 
 // updateRequest makes the request for updates. Each has the current commit of its ref,
 // which the server compares while it holds the ref's lock.
-func updateRequest(p *proposal, can *capability.List, messages io.Writer) (*packp.ReferenceUpdateRequest, error) {
+func updateRequest(p *proposal, can *capability.List,
+	messages io.Writer) (*packp.ReferenceUpdateRequest, error) {
 	request := packp.NewReferenceUpdateRequestFromCapabilities(can)
 	request.Progress = messages
 	if p.atomic && !can.Supports(capability.Atomic) {
 		return nil, ErrNoAtomic
 	}
 	if !can.Supports(capability.ReportStatus) {
-		return nil, errors.New("the server does not say whether refs changed (it lacks the capability report-status)")
+		return nil, errors.New(
+			"the server does not say whether refs changed (it lacks the capability report-status)")
 	}
 	wanted := map[capability.Capability]bool{capability.Atomic: p.atomic, capability.Sideband64k: true,
 		capability.OFSDelta: true, capability.Quiet: true}
@@ -128,7 +131,8 @@ func updateRequest(p *proposal, can *capability.List, messages io.Writer) (*pack
 }
 
 func understandReport(answer *packp.ReportStatus, messages string) *report {
-	out := &report{unpack: answer.UnpackStatus, status: map[string]string{}, messages: withoutProgress(messages)}
+	out := &report{unpack: answer.UnpackStatus, status: map[string]string{},
+		messages: withoutProgress(messages)}
 	for _, s := range answer.CommandStatuses {
 		out.status[string(s.ReferenceName)] = s.Status
 	}
@@ -138,7 +142,8 @@ func understandReport(answer *packp.ReportStatus, messages string) *report {
 // withoutProgress removes the progress lines from a server's messages.
 func withoutProgress(messages string) string {
 	var out []string
-	for line := range strings.FieldsFuncSeq(messages, func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for line := range strings.FieldsFuncSeq(messages,
+		func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ", done.") &&
 			!strings.HasSuffix(line, ")") {
 			out = append(out, line)

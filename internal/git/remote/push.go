@@ -110,7 +110,8 @@ func (r *Remote) push(ctx context.Context, updates []Update, packs []string, ato
 	if err != nil {
 		return err
 	}
-	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic, precondition: precondition}
+	p := &proposal{updates: updates, packs: packs, staging: staging.Dir(), atomic: atomic,
+		precondition: precondition}
 	for attempt := 0; ; attempt++ {
 		last := attempt == maxPushes-1
 		got, err := r.propose(ctx, p)
@@ -178,7 +179,8 @@ func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got.unpack == done && !slices.ContainsFunc(p.updates, func(u Update) bool { return got.status[u.Ref] != done }) {
+	if got.unpack == done &&
+		!slices.ContainsFunc(p.updates, func(u Update) bool { return got.status[u.Ref] != done }) {
 		return nil, nil
 	}
 	return got, nil
@@ -186,7 +188,8 @@ func (r *Remote) propose(ctx context.Context, p *proposal) (*report, error) {
 
 // send sends the updates that are not done yet, given the refs that the server reports
 // right before.
-func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report, error)) (*report, error) {
+func (p *proposal) send(refs map[string]git.Hash, push func(*proposal) (*report, error)) (*report,
+	error) {
 	if p.precondition != nil {
 		if err := p.precondition(refs); err != nil {
 			return nil, err
@@ -224,10 +227,12 @@ func (a *advertisement) left(updates []Update) ([]Update, error) {
 			continue
 		}
 		if is != u.Old {
-			return nil, &lostRace{detail: fmt.Sprintf("%s should be %s, and is %s", u.Ref, place(u.Old), place(is))}
+			return nil, &lostRace{detail: fmt.Sprintf("%s should be %s, and is %s", u.Ref, place(u.Old),
+				place(is))}
 		}
 		if other := a.conflicting(u, updates); other != "" {
-			return nil, &RejectedError{Ref: u.Ref, Reason: other + " is there, and one cannot be the folder of the other"}
+			return nil, &RejectedError{Ref: u.Ref,
+				Reason: other + " is there, and one cannot be the folder of the other"}
 		}
 		left = append(left, u)
 	}
@@ -279,8 +284,10 @@ func (r *Remote) outcome(ctx context.Context, p *proposal, got *report, failure 
 // process is changing. They are from git, GitHub, GitLab, Gitea and others, old and new.
 var races = []string{
 	"failed to update ref", "non-fast-forward", "fetch first", "required to be", "cannot lock ref",
-	"failed to lock", "incorrect old value provided", "stale info", "reference already exists", "reference does not exist",
-	"atomic push fail", "atomic transaction fail", "remote rejected: expected", "already exists", "needs force",
+	"failed to lock", "incorrect old value provided", "stale info", "reference already exists",
+	"reference does not exist",
+	"atomic push fail", "atomic transaction fail", "remote rejected: expected", "already exists",
+	"needs force",
 }
 
 // together are the statuses of a ref that did not change because another did not.

@@ -23,7 +23,8 @@ func reachOf(reach address.Reach, given, is string) (address.Reach, error) {
 	}
 	a, ok := address.Parse(is)
 	if !ok || a.Scheme == "file" && a.Climbs {
-		return reach, errors.New("git's configuration has the repository in a folder, and the URL leads out of it")
+		return reach, errors.New(
+			"git's configuration has the repository in a folder, and the URL leads out of it")
 	}
 	reach.But = a.Server()
 	return reach, nil

@@ -62,7 +62,8 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if filepath.IsAbs(url) {
 		url = "file://" + filepath.ToSlash(url)
 	} else if credential.HasQuery(url) || strings.Contains(url, "#") {
-		return errors.New("the URL of a git repository has no query and no fragment: credentials are git's, by host")
+		return errors.New(
+			"the URL of a git repository has no query and no fragment: credentials are git's, by host")
 	}
 	if r.options.Local {
 		if is := effectiveURL(ctx, url); !strings.HasPrefix(is, "file://") && !filepath.IsAbs(is) {
@@ -193,10 +194,12 @@ func (s *server) signIn(ctx context.Context, do func() error) error {
 // not: Push reads the refs first.
 func repeatable(response *http.Response, err error) (bool, error) {
 	again, err := httpclient.Unavailable(response, err)
-	if err != nil || !strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
+	if err != nil ||
+		!strings.HasSuffix(response.Request.URL.Path, "/"+transport.ReceivePackServiceName) {
 		return again, err
 	}
-	return response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable, nil
+	return response.StatusCode == http.StatusTooManyRequests ||
+		response.StatusCode == http.StatusServiceUnavailable, nil
 }
 
 // maxBody returns the largest number of bytes to read of a response.
@@ -230,7 +233,8 @@ func (s *server) explain(err error, doing string) error {
 	case err != nil && strings.Contains(err.Error(), "object-format=sha256"):
 		return git.ErrSHA256
 	case errors.As(err, &unexpected):
-		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err) // it has no Unwrap of its own
+		// it has no Unwrap of its own
+		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err)
 	case errors.Is(err, transport.ErrAuthenticationRequired):
 		return &unauthenticated{&AuthError{Problem: host + " does not accept the credentials that git " +
 			"has for it", Hint: "`git credential reject`, or the settings of the credential helper, " +
@@ -240,7 +244,8 @@ func (s *server) explain(err error, doing string) error {
 			"host, where it has any, are not allowed to " + doing + " the repository: an account or a " +
 			"token is needed that may"}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without other credentials"}
+		return &NotFoundError{Problem: "there is no such repository, or it is not to be seen without " +
+			"other credentials"}
 	case errors.As(err, &key) && len(key.Want) == 0:
 		return &AuthError{Problem: "~/.ssh/known_hosts does not know " + host,
 			Hint: "`ssh " + host + "`, run once, shows the key of the host and adds it"}
@@ -272,7 +277,8 @@ func parse(url string) (*transport.Endpoint, error) {
 	if err != nil {
 		return nil, errors.New("this is no URL of a git repository")
 	}
-	if strings.ContainsAny(url, "\x00\n\r") || strings.ContainsAny(endpoint.Host+endpoint.User+endpoint.Path, "\x00\n\r") {
+	if strings.ContainsAny(url, "\x00\n\r") ||
+		strings.ContainsAny(endpoint.Host+endpoint.User+endpoint.Path, "\x00\n\r") {
 		return nil, errors.New("the URL of the repository has a line break")
 	}
 	if strings.HasPrefix(endpoint.Host, "-") || strings.HasPrefix(endpoint.User, "-") {

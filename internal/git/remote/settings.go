@@ -30,7 +30,8 @@ func readSettings(ctx context.Context, e *transport.Endpoint) settings {
 	address := e.Protocol + "://" + hostPort(e) + e.Path
 	set := map[string]string{}
 	// something is set
-	if out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", "http", address).Output(); err == nil {
+	if out, err := exec.CommandContext(ctx, "git", "config", "--get-urlmatch", "http",
+		address).Output(); err == nil {
 		for line := range strings.Lines(string(out)) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			set[strings.ToLower(key)] = value

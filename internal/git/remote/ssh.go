@@ -60,7 +60,8 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
-			return nil, &unsupported{reason: "~/.ssh/config goes through another host or a program (" + name + ")", host: e.Host}
+			return nil, &unsupported{reason: "~/.ssh/config goes through another host or a program (" +
+				name + ")", host: e.Host}
 		}
 	}
 	if name := s.first("hostname"); name != "" {
@@ -78,7 +79,8 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 		agent:      os.Getenv("SSH_AUTH_SOCK"),
 		identities: s["identityfile"],
 		only:       s.first("identitiesonly") == "yes",
-		knownHosts: append(paths(s.first("userknownhostsfile")), paths(s.first("globalknownhostsfile"))...),
+		knownHosts: append(paths(s.first("userknownhostsfile")),
+			paths(s.first("globalknownhostsfile"))...),
 	}
 	if a.user == "" {
 		a.user = cmp.Or(s.first("user"), gitssh.DefaultUsername)
@@ -136,7 +138,8 @@ func readSSHSettings(ctx context.Context, e *transport.Endpoint) (sshSettings, e
 	if e.User != "" {
 		args = append(args, "-l", e.User)
 	}
-	out, err := exec.CommandContext(ctx, "ssh", append(args, "--", strings.Trim(e.Host, "[]"))...).Output()
+	out, err := exec.CommandContext(ctx, "ssh",
+		append(args, "--", strings.Trim(e.Host, "[]"))...).Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, nil
 	}
@@ -241,7 +244,8 @@ func (a *sshAuth) identifies(key ssh.PublicKey) bool {
 			if err != nil {
 				continue
 			}
-			if known, _, _, _, err := ssh.ParseAuthorizedKey(text); err == nil && bytes.Equal(known.Marshal(), key.Marshal()) {
+			if known, _, _, _,
+				err := ssh.ParseAuthorizedKey(text); err == nil && bytes.Equal(known.Marshal(), key.Marshal()) {
 				return true
 			}
 		}
@@ -283,7 +287,8 @@ func existing(names []string) []string {
 	for _, name := range names {
 		places := []string{name}
 		for _, prefix := range []string{"~", "%d", account} {
-			if rest, ok := strings.CutPrefix(filepath.ToSlash(name), filepath.ToSlash(prefix)+"/"); ok && prefix != "" {
+			if rest, ok := strings.CutPrefix(filepath.ToSlash(name), filepath.ToSlash(prefix)+"/"); ok &&
+				prefix != "" {
 				places = []string{filepath.Join(account, rest), filepath.Join(home, rest)}
 			}
 		}

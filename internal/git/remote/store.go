@@ -124,8 +124,8 @@ func initialize(dir, url string) error {
 			return err
 		}
 	}
-	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n" +
-		"[gc]\n\tauto = 0\n[remote \"origin\"]\n\turl = " + quote(url) +
+	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = " +
+		"origin\n[gc]\n\tauto = 0\n[remote \"origin\"]\n\turl = " + quote(url) +
 		"\n\tpromisor = true\n\tpartialclonefilter = blob:none\n"
 	for name, text := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
@@ -145,7 +145,8 @@ func borrow(dir, objects, url string) (*git.Repository, error) {
 	if err := initialize(dir, url); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects+"\n"),
+		0o666); err != nil {
 		return nil, err
 	}
 	return git.Open(dir)
@@ -157,7 +158,8 @@ func (s *store) hold() {
 	s.held = regular.Lock(filepath.Join(s.dir, "kalypso.use"), 0o666)
 	if alone, err := s.held.TryLock(); err == nil && alone {
 		// Remove leftovers of killed processes: files under temporary names, and a lock of git.
-		for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock", marks + "*/*.tmp-*"} {
+		for _, pattern := range []string{"objects/pack/tmp_*", "shallow.tmp-*", "shallow.lock",
+			marks + "*/*.tmp-*"} {
 			names, _ := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
 			for _, name := range names {
 				_ = os.Remove(name)
@@ -211,7 +213,8 @@ func (s *store) has(id git.Hash, depth int, ends []git.Hash) (bool, error) {
 
 // reaches reports whether depth commits of a history are present; 0 for all. at reports whether all
 // commits before a commit are present (end), or whether no commit before it is (cut).
-func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut bool)) (bool, error) {
+func (s *store) reaches(commit git.Hash, depth int, at func(git.Hash) (end, cut bool)) (bool,
+	error) {
 	seen := map[git.Hash]bool{}
 	level := []git.Hash{commit}
 	for n := 1; len(level) > 0; n++ {

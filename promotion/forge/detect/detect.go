@@ -42,13 +42,15 @@ var known = map[string]struct{ kind, host string }{
 //
 // It returns an error if the URL is invalid, or if the kind is not possible. The error does not
 // contain credentials of the URL.
-func Detect(remoteURL string, env func(string) string, override string) (kind, base, path string, err error) {
+func Detect(remoteURL string, env func(string) string, override string) (kind, base, path string,
+	err error) {
 	switch override {
 	case None:
 		return None, "", "", nil
 	case "", GitHub, GitLab, Gitea:
 	default:
-		return "", "", "", fmt.Errorf("%q is not a kind of forge: github, gitlab, gitea or none", terminal.Line(override))
+		return "", "", "",
+			fmt.Errorf("%q is not a kind of forge: github, gitlab, gitea or none", terminal.Line(override))
 	}
 	r, err := parse(remoteURL)
 	if err != nil {
@@ -56,7 +58,8 @@ func Detect(remoteURL string, env func(string) string, override string) (kind, b
 	}
 	if r == nil {
 		if override != "" {
-			return "", "", "", fmt.Errorf("the remote is a folder, and not on a server of the kind %s", override)
+			return "", "", "",
+				fmt.Errorf("the remote is a folder, and not on a server of the kind %s", override)
 		}
 		return None, "", "", nil
 	}

@@ -99,7 +99,8 @@ func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec) (*gitea.PullReq
 }
 
 // update writes the title and the body if they differ.
-func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest, spec forge.ChangeSpec) (*gitea.PullRequest, error) {
+func (f *Forge) update(ctx context.Context, pr *gitea.PullRequest,
+	spec forge.ChangeSpec) (*gitea.PullRequest, error) {
 	if pr.Title == spec.Title && pr.Body == spec.Body {
 		return pr, nil
 	}
@@ -129,7 +130,8 @@ func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string
 	for _, name := range lacking {
 		at := slices.IndexFunc(known, func(l *gitea.Label) bool { return l.Name == name })
 		if at < 0 {
-			made, r, err := f.api(ctx).CreateLabel(f.owner, f.name, gitea.CreateLabelOption{Name: name, Color: "#1d76db"})
+			made, r, err := f.api(ctx).CreateLabel(f.owner, f.name,
+				gitea.CreateLabelOption{Name: name, Color: "#1d76db"})
 			if err != nil {
 				return f.fail("make the label "+name, r, err)
 			}
@@ -137,7 +139,8 @@ func (f *Forge) label(ctx context.Context, pr *gitea.PullRequest, names []string
 		}
 		ids = append(ids, known[at].ID)
 	}
-	labels, r, err := f.api(ctx).AddIssueLabels(f.owner, f.name, pr.Index, gitea.IssueLabelsOption{Labels: ids})
+	labels, r, err := f.api(ctx).AddIssueLabels(f.owner, f.name, pr.Index,
+		gitea.IssueLabelsOption{Labels: ids})
 	if err == nil {
 		pr.Labels = labels
 	}
@@ -204,7 +207,8 @@ func (f *Forge) CloseChange(ctx context.Context, number int, comment string) err
 			}
 		}
 		closed := gitea.StateClosed
-		_, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, int64(number), gitea.EditPullRequestOption{State: &closed})
+		_, r, err := f.api(ctx).EditPullRequest(f.owner, f.name, int64(number),
+			gitea.EditPullRequestOption{State: &closed})
 		return f.fail(fmt.Sprintf("close the pull request #%d", number), r, err)
 	})
 }
@@ -222,7 +226,8 @@ func (f *Forge) get(ctx context.Context, number int) (*gitea.PullRequest, error)
 func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		// This list has no pages, and the newest is the last one.
-		comments, r, err := f.api(ctx).ListIssueComments(f.owner, f.name, int64(number), gitea.ListIssueCommentOptions{})
+		comments, r, err := f.api(ctx).ListIssueComments(f.owner, f.name, int64(number),
+			gitea.ListIssueCommentOptions{})
 		if err != nil {
 			return f.fail(fmt.Sprintf("read the comments of the pull request #%d", number), r, err)
 		}
@@ -234,7 +239,8 @@ func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 				break
 			}
 		}
-		_, r, err = f.api(ctx).CreateIssueComment(f.owner, f.name, int64(number), gitea.CreateIssueCommentOption{Body: text})
+		_, r, err = f.api(ctx).CreateIssueComment(f.owner, f.name, int64(number),
+			gitea.CreateIssueCommentOption{Body: text})
 		return f.fail(fmt.Sprintf("comment on the pull request #%d", number), r, err)
 	})
 }
@@ -292,21 +298,25 @@ func (f *Forge) ChangeOf(ctx context.Context, commit git.Hash, base string) (*fo
 func (f *Forge) SaveComment(ctx context.Context, number int, mark, text string) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		// This list has no pages, and the oldest is the first one.
-		comments, r, err := f.api(ctx).ListIssueComments(f.owner, f.name, int64(number), gitea.ListIssueCommentOptions{})
+		comments, r, err := f.api(ctx).ListIssueComments(f.owner, f.name, int64(number),
+			gitea.ListIssueCommentOptions{})
 		if err != nil {
 			return f.fail(fmt.Sprintf("read the comments of the pull request #%d", number), r, err)
 		}
 		for _, c := range comments {
-			if f.viewer != "" && (c.Poster == nil || c.Poster.UserName != f.viewer) || !strings.HasPrefix(c.Body, mark) {
+			if f.viewer != "" && (c.Poster == nil || c.Poster.UserName != f.viewer) ||
+				!strings.HasPrefix(c.Body, mark) {
 				continue
 			}
 			if strings.TrimSpace(c.Body) == strings.TrimSpace(text) {
 				return nil
 			}
-			_, r, err := f.api(ctx).EditIssueComment(f.owner, f.name, c.ID, gitea.EditIssueCommentOption{Body: text})
+			_, r, err := f.api(ctx).EditIssueComment(f.owner, f.name, c.ID,
+				gitea.EditIssueCommentOption{Body: text})
 			return f.fail(fmt.Sprintf("update the comment on the pull request #%d", number), r, err)
 		}
-		_, r, err = f.api(ctx).CreateIssueComment(f.owner, f.name, int64(number), gitea.CreateIssueCommentOption{Body: text})
+		_, r, err = f.api(ctx).CreateIssueComment(f.owner, f.name, int64(number),
+			gitea.CreateIssueCommentOption{Body: text})
 		return f.fail(fmt.Sprintf("comment on the pull request #%d", number), r, err)
 	})
 }

@@ -79,7 +79,8 @@ func New(ctx context.Context, base, path, token string, o Options) (*Forge, erro
 // on that host, it returns the job's token otherwise.
 func Token(host string) (string, bool) {
 	for _, name := range []string{"FORGEJO_TOKEN", "GITEA_TOKEN"} {
-		if token := os.Getenv(name); token != "" && server.Same(os.Getenv("GITEA_SERVER_URL"), host, true) {
+		if token := os.Getenv(name); token != "" &&
+			server.Same(os.Getenv("GITEA_SERVER_URL"), host, true) {
 			return token, true
 		}
 	}
@@ -94,7 +95,8 @@ func Token(host string) (string, bool) {
 // api returns the library's client for one method, because it keeps the context. It gets no
 // token, so that it cannot print it, and does not request the server's version.
 func (f *Forge) api(ctx context.Context) *gitea.Client {
-	client, err := gitea.NewClient(f.base.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(f.client),
+	client, err := gitea.NewClient(f.base.String(), gitea.SetGiteaVersion(""),
+		gitea.SetHTTPClient(f.client),
 		gitea.SetContext(ctx), gitea.SetUserAgent("kalypso"))
 	if err != nil {
 		panic(err) // only the request for the version can fail
@@ -168,7 +170,8 @@ func (f *Forge) visible(ctx context.Context) (*gitea.Repository, error) {
 
 // pages returns all elements of a list. Some lists of Gitea have no link to the next page,
 // only the number of elements.
-func pages[T any](page func(gitea.ListOptions) ([]T, *gitea.Response, error)) ([]T, *gitea.Response, error) {
+func pages[T any](page func(gitea.ListOptions) ([]T, *gitea.Response, error)) ([]T, *gitea.Response,
+	error) {
 	var last *gitea.Response
 	seen := 0
 	all, err := server.Pages(func(number int) ([]T, int, error) {

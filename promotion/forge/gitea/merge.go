@@ -20,7 +20,8 @@ import (
 // Merge implements forge.Forge. The head must contain the base. Otherwise Gitea would make a tree
 // that nobody has reviewed, and Merge returns git.ErrLostRace. A merge that Gitea makes by itself
 // later has no such check. The branch's protection should block merging of outdated heads.
-func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+func (f *Forge) Merge(ctx context.Context, number int, head git.Hash,
+	o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		pr, err := f.get(ctx, number)
 		if err != nil {
@@ -36,9 +37,11 @@ func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.Me
 		if err != nil {
 			return "", err
 		}
-		_, r, err := f.api(ctx).MergePullRequest(f.owner, f.name, int64(number), gitea.MergePullRequestOption{
-			Style: style, Title: o.Title, Message: o.Message, HeadCommitId: head.String(), MergeWhenChecksSucceed: o.WhenAllowed,
-		})
+		_, r, err := f.api(ctx).MergePullRequest(f.owner, f.name, int64(number),
+			gitea.MergePullRequestOption{
+				Style: style, Title: o.Title, Message: o.Message, HeadCommitId: head.String(),
+				MergeWhenChecksSucceed: o.WhenAllowed,
+			})
 		if err != nil {
 			return "", f.fail(fmt.Sprintf("merge #%d", number), r, err)
 		}
@@ -85,7 +88,8 @@ func (f *Forge) style(ctx context.Context, method string) (gitea.MergeStyle, err
 			return s.style, nil
 		}
 	}
-	return "", fmt.Errorf("the repository %s/%s does not allow to merge by %q", f.owner, f.name, method)
+	return "", fmt.Errorf("the repository %s/%s does not allow to merge by %q", f.owner, f.name,
+		method)
 }
 
 // merged returns the result of an answer. Refusals have the same codes for rules that do
@@ -142,7 +146,8 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 		reviews := map[string]forge.Review{}
 		for name, r := range newest {
 			reviews[name] = forge.Review{
-				By: name, Approved: r.State == gitea.ReviewStateApproved, Commit: server.Hash(r.CommitID), At: r.Submitted,
+				By: name, Approved: r.State == gitea.ReviewStateApproved, Commit: server.Hash(r.CommitID),
+				At: r.Submitted,
 			}
 		}
 		return &forge.Reviews{Reviews: forge.ByReviewer(reviews), Required: required}, nil
@@ -151,7 +156,8 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 
 func (f *Forge) reviews(ctx context.Context, number int) ([]*gitea.PullReview, error) {
 	all, r, err := pages(func(o gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
-		return f.api(ctx).ListPullReviews(f.owner, f.name, int64(number), gitea.ListPullReviewsOptions{ListOptions: o})
+		return f.api(ctx).ListPullReviews(f.owner, f.name, int64(number),
+			gitea.ListPullReviewsOptions{ListOptions: o})
 	})
 	return all, f.fail(fmt.Sprintf("read the reviews of #%d", number), r, err)
 }
@@ -164,7 +170,8 @@ func newest(all []*gitea.PullReview) map[string]*gitea.PullReview {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range all {
-		if r.Reviewer != nil && (r.State == gitea.ReviewStateApproved || r.State == gitea.ReviewStateRequestChanges) {
+		if r.Reviewer != nil &&
+			(r.State == gitea.ReviewStateApproved || r.State == gitea.ReviewStateRequestChanges) {
 			by[r.Reviewer.UserName] = r
 		}
 	}
@@ -212,13 +219,15 @@ func (f *Forge) required(ctx context.Context, number int,
 }
 
 // Statuses implements forge.Forge. The jobs of Actions are among them.
-func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
+func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status,
+	error) {
 	return f.server.Statuses(ctx, commits, f.statuses)
 }
 
 func (f *Forge) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
 	list, r, err := pages(func(o gitea.ListOptions) ([]*gitea.Status, *gitea.Response, error) {
-		return f.api(ctx).ListStatuses(f.owner, f.name, commit.String(), gitea.ListStatusesOption{ListOptions: o})
+		return f.api(ctx).ListStatuses(f.owner, f.name, commit.String(),
+			gitea.ListStatusesOption{ListOptions: o})
 	})
 	if code(r) == http.StatusNotFound {
 		_, err := f.visible(ctx)
@@ -259,7 +268,10 @@ func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 		if err != nil {
 			return err
 		}
-		isViewer := func(author string) bool { return f.viewer == "" || strings.EqualFold(author, f.viewer) }
+		isViewer := func(author string) bool {
+			return f.viewer == "" ||
+				strings.EqualFold(author, f.viewer)
+		}
 		if forge.Newest(all, s.Name, isViewer).Same(s) {
 			return nil
 		}

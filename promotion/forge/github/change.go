@@ -163,28 +163,33 @@ type comment struct {
 // Comment adds a comment unless it is the viewer's newest one. It reads all comments to find
 // that one: the API lists them oldest first only.
 func (r *repo) Comment(ctx context.Context, number int, text string) error {
-	return r.comment(ctx, number, text, func(ctx context.Context, path, viewer string) (*comment, error) {
-		var newest *comment
-		err := pages(ctx, r, path, nil, func(page []comment) bool {
-			for i := range page {
-				if c := &page[i]; viewer != "" && c.User.name() == viewer {
-					newest = c
+	return r.comment(ctx, number, text,
+		func(
+			ctx context.Context, path, viewer string,
+		) (*comment, error) {
+			var newest *comment
+			err := pages(ctx, r, path, nil, func(page []comment) bool {
+				for i := range page {
+					if c := &page[i]; viewer != "" && c.User.name() == viewer {
+						newest = c
+					}
 				}
+				return viewer != ""
+			})
+			if newest == nil || !sameText(newest.Body, text) {
+				return nil, err
 			}
-			return viewer != ""
+			return newest, err
 		})
-		if newest == nil || !sameText(newest.Body, text) {
-			return nil, err
-		}
-		return newest, err
-	})
 }
 
 // SaveComment implements forge.Commenter. The comment is the viewer's first one with the mark.
 // With the token of a job, GitHub does not return the viewer. Then only the mark identifies the
 // comment.
 func (r *repo) SaveComment(ctx context.Context, number int, mark, text string) error {
-	return r.comment(ctx, number, text, func(ctx context.Context, path, viewer string) (*comment, error) {
+	return r.comment(ctx, number, text, func(
+		ctx context.Context, path, viewer string,
+	) (*comment, error) {
 		var own *comment
 		err := pages(ctx, r, path, nil, func(page []comment) bool {
 			i := slices.IndexFunc(page, func(c comment) bool {
@@ -230,7 +235,8 @@ func (r *repo) comment(ctx context.Context, number int, text string,
 
 // SaveChange requests a reviewer once: one who has reviewed, or was removed, is not
 // requested again.
-func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (saved *forge.Change, err error) {
+func (r *repo) SaveChange(ctx context.Context, spec forge.ChangeSpec) (saved *forge.Change,
+	err error) {
 	err = r.client.Run(ctx, func(ctx context.Context) error {
 		p, err := r.open(ctx, spec)
 		if err != nil {
@@ -289,7 +295,8 @@ func (r *repo) edit(ctx context.Context, p *pull, spec forge.ChangeSpec) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if err := r.send(ctx, server.Idempotent, http.MethodPatch, "pulls/"+strconv.Itoa(p.Number), changes, nil); err != nil {
+	if err := r.send(ctx, server.Idempotent, http.MethodPatch, "pulls/"+strconv.Itoa(p.Number),
+		changes, nil); err != nil {
 		return err
 	}
 	p.Title, p.Body = spec.Title, spec.Body
@@ -307,7 +314,8 @@ func (r *repo) setDraft(ctx context.Context, p *pull, spec forge.ChangeSpec) err
 		operation, text = "ConvertToDraft",
 			`mutation ConvertToDraft($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { clientMutationId } }`
 	}
-	if err := r.client.graphQL(ctx, server.Idempotent, operation, text, map[string]any{"id": p.NodeID}, nil); err != nil {
+	if err := r.client.graphQL(ctx, server.Idempotent, operation, text, map[string]any{"id": p.NodeID},
+		nil); err != nil {
 		return err
 	}
 	p.Draft = spec.Draft
@@ -342,7 +350,8 @@ func lacking[T any](names []string, has []T, name func(T) string) []string {
 	var out []string
 	for _, wanted := range names {
 		is := func(s string) bool { return strings.EqualFold(s, wanted) }
-		if !slices.ContainsFunc(has, func(t T) bool { return is(name(t)) }) && !slices.ContainsFunc(out, is) {
+		if !slices.ContainsFunc(has, func(t T) bool { return is(name(t)) }) &&
+			!slices.ContainsFunc(out, is) {
 			out = append(out, wanted)
 		}
 	}
@@ -380,10 +389,12 @@ func (r *repo) askReviewers(ctx context.Context, p *pull, spec forge.ChangeSpec)
 		case strings.EqualFold(organization, r.owner):
 			teams = append(teams, slug)
 		default:
-			return fmt.Errorf("the team %s cannot review for %s: it is of another organization", name, r.owner)
+			return fmt.Errorf("the team %s cannot review for %s: it is of another organization", name,
+				r.owner)
 		}
 	}
-	return r.send(ctx, server.Idempotent, http.MethodPost, "pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers",
+	return r.send(ctx, server.Idempotent, http.MethodPost,
+		"pulls/"+strconv.Itoa(p.Number)+"/requested_reviewers",
 		map[string][]string{"reviewers": users, "team_reviewers": teams}, nil)
 }
 
@@ -412,7 +423,8 @@ func (r *repo) askedBefore(ctx context.Context, number int) ([]string, error) {
 var _ forge.Commenter = (*repo)(nil)
 
 // ChangeOf implements forge.Commenter.
-func (r *repo) ChangeOf(ctx context.Context, commit git.Hash, base string) (found *forge.Change, err error) {
+func (r *repo) ChangeOf(ctx context.Context, commit git.Hash, base string) (found *forge.Change,
+	err error) {
 	err = r.client.Run(ctx, func(ctx context.Context) error {
 		return pages(ctx, r, "commits/"+commit.String()+"/pulls", nil, func(page []pull) bool {
 			for i := range page {

@@ -94,7 +94,8 @@ func (c *client) locate(host, name string) error {
 		api, rest, graphQL = host, "/api/v3/", "/api/graphql"
 	}
 	if configuration, err := config.Read(nil); err == nil && configuration != nil {
-		if other, err := configuration.Get([]string{"hosts", name, "api_host"}); err == nil && other != "" {
+		if other, err := configuration.Get([]string{"hosts", name, "api_host"}); err == nil &&
+			other != "" {
 			api = other
 		}
 	}
@@ -152,8 +153,9 @@ func (c *client) call(
 		return response.Header, nil
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, errors.New(c.Line(fmt.Sprintf("%s answers %s %s with something else than is documented: %v",
-			c.Host(), method, u.Path, err)))
+		return nil, errors.New(
+			c.Line(fmt.Sprintf("%s answers %s %s with something else than is documented: %v",
+				c.Host(), method, u.Path, err)))
 	}
 	return response.Header, nil
 }
@@ -161,7 +163,8 @@ func (c *client) call(
 // failure returns the error of a request without the additions of net/http, such as the URL.
 // Errors of net/http itself may quote the server.
 func (c *client) failure(ctx context.Context, err error) error {
-	auth, unavailable, lost := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil), (*server.LostError)(nil)
+	auth, unavailable, lost := (*forge.AuthError)(nil), (*forge.UnavailableError)(nil),
+		(*server.LostError)(nil)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -180,7 +183,8 @@ func (c *client) failure(ctx context.Context, err error) error {
 const maxPages = 100
 
 // pages reads a list, page by page, until each returns false.
-func pages[P any](ctx context.Context, r *repo, path string, query values, each func(P) bool) error {
+func pages[P any](ctx context.Context, r *repo, path string, query values,
+	each func(P) bool) error {
 	c := r.client
 	all := values{"per_page": "100"}
 	for key, value := range query {
@@ -249,7 +253,8 @@ func (c *client) graphQL(
 		if !ok {
 			until = c.Now().Add(defaultPause)
 		}
-		return &forge.UnavailableError{Host: c.Host(), Until: until.Truncate(time.Second), Err: errors.New(message)}
+		return &forge.UnavailableError{Host: c.Host(), Until: until.Truncate(time.Second),
+			Err: errors.New(message)}
 	case "INSUFFICIENT_SCOPES", "FORBIDDEN":
 		if k != server.Read {
 			return &forge.AuthError{Host: c.Host(), Hint: permissionHint(header),
@@ -317,7 +322,8 @@ func (c *client) message(response *http.Response, data []byte) string {
 // refusal returns the error for a 401 or a 403.
 func (c *client) refusal(response *http.Response) *forge.AuthError {
 	data, _ := io.ReadAll(response.Body)
-	what := response.Request.Method + " " + response.Request.URL.Path + ": " + c.message(response, data)
+	what := response.Request.Method + " " + response.Request.URL.Path + ": " +
+		c.message(response, data)
 	if response.StatusCode == http.StatusUnauthorized {
 		return &forge.AuthError{Host: c.Host(), Problem: "it does not accept the token for " + what,
 			Hint: tokenHint(c.base.Hostname())}
@@ -339,7 +345,8 @@ func permissionHint(header http.Header) string {
 	if wanted := header.Get("X-Accepted-OAuth-Scopes"); wanted != "" {
 		return "the token needs one of the scopes " + wanted
 	}
-	return "give the token write access to contents, pull requests, statuses and deployments of the repository"
+	return "give the token write access to contents, pull requests, statuses and deployments of the " +
+		"repository"
 }
 
 // tokenHint returns how to give gh, and with it kalypso, a token for a host.

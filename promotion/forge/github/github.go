@@ -50,7 +50,8 @@ func New(host, owner, repository string, o Options) (forge.Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &repo{client: c, owner: owner, name: repository, path: "repos/" + owner + "/" + repository}, nil
+	return &repo{client: c, owner: owner, name: repository, path: "repos/" + owner + "/" + repository},
+		nil
 }
 
 // repo is one repository.
@@ -92,7 +93,8 @@ func (r *repo) Viewer(ctx context.Context) (string, error) {
 			Viewer struct{ Login string }
 		}
 		err := r.client.Run(ctx, func(ctx context.Context) error {
-			return r.client.graphQL(ctx, server.Read, "Viewer", `query Viewer { viewer { login } }`, nil, &got)
+			return r.client.graphQL(ctx, server.Read, "Viewer", `query Viewer { viewer { login } }`, nil,
+				&got)
 		})
 		if err != nil && !isGraphQL(err, "FORBIDDEN") {
 			return "", fmt.Errorf("asking who the token belongs to: %w", err)
@@ -107,17 +109,18 @@ func (r *repo) setup(ctx context.Context) (settings, error) {
 		_, err = r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path, nil), nil, &got)
 		if isRefusal(err, http.StatusNotFound) {
 			err = &forge.AuthError{
-				Host:    r.client.Host(),
-				Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner, r.name),
-				Hint:    "check the name, and that the token has access to the repository",
+				Host: r.client.Host(),
+				Problem: fmt.Sprintf("there is no repository %s/%s, or the token may not see it", r.owner,
+					r.name),
+				Hint: "check the name, and that the token has access to the repository",
 			}
 		}
 		return got, err
 	})
 }
 
-// requestOnce returns a value that is requested once, unless that fails. Nothing is locked during the
-// request: another goroutine may make it too.
+// requestOnce returns a value that is requested once, unless that fails. Nothing is locked during
+// the request: another goroutine may make it too.
 func requestOnce[T any](r *repo, value **T, request func() (T, error)) (T, error) {
 	r.mu.Lock()
 	before := *value
@@ -137,7 +140,8 @@ func requestOnce[T any](r *repo, value **T, request func() (T, error)) (T, error
 
 // get reads one object below the repository's path.
 func (r *repo) get(ctx context.Context, path string, query values, out any) error {
-	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path+"/"+path, query), nil, out)
+	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path+"/"+path, query), nil,
+		out)
 	return r.explain(ctx, err)
 }
 

@@ -47,7 +47,8 @@ const maxAllowedPause = 4 * time.Second
 // errAllowed is that a refused pull request may be mergeable by now.
 var errAllowed = errors.New("it changes from refused to allowed, and back")
 
-func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+func (r *repo) merge(ctx context.Context, number int, head git.Hash,
+	o forge.MergeOptions) (forge.MergeState, error) {
 	p, err := r.pull(ctx, number)
 	if err != nil {
 		return "", err
@@ -69,7 +70,8 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 	switch {
 	case err == nil:
 		return forge.MergeDone, nil
-	case isRefusal(err, http.StatusConflict), isRefusal(err, http.StatusMethodNotAllowed, "branch was modified"):
+	case isRefusal(err, http.StatusConflict),
+		isRefusal(err, http.StatusMethodNotAllowed, "branch was modified"):
 		return "", fmt.Errorf("%w: %w", git.ErrLostRace, err)
 	case !isRefusal(err, http.StatusMethodNotAllowed):
 		return "", err
@@ -91,7 +93,8 @@ func (r *repo) merge(ctx context.Context, number int, head git.Hash, o forge.Mer
 func (p *pull) stillAt(head git.Hash) error {
 	switch {
 	case p.head() != head:
-		return fmt.Errorf("%w: its head is %s, and not %s", git.ErrLostRace, git.Short(p.head()), git.Short(head))
+		return fmt.Errorf("%w: its head is %s, and not %s", git.ErrLostRace, git.Short(p.head()),
+			git.Short(head))
 	case p.MergedAt == nil && p.State != "open":
 		return fmt.Errorf("%w: it is closed", git.ErrLostRace)
 	}
@@ -103,7 +106,8 @@ func (r *repo) upToDate(ctx context.Context, p *pull, head git.Hash) error {
 	var got struct {
 		BehindBy *int `json:"behind_by"`
 	}
-	err := r.get(ctx, "compare/"+url.PathEscape(p.Base.Ref)+"..."+head.String(), values{"per_page": "1"}, &got)
+	err := r.get(ctx, "compare/"+url.PathEscape(p.Base.Ref)+"..."+head.String(),
+		values{"per_page": "1"}, &got)
 	if err != nil {
 		return err
 	}
@@ -154,7 +158,8 @@ func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []s
 		if o.Message != "" {
 			in["commit_message"] = o.Message
 		}
-		err := r.send(ctx, server.Write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in, nil)
+		err := r.send(ctx, server.Write, http.MethodPut, "pulls/"+strconv.Itoa(p.Number)+"/merge", in,
+			nil)
 		if len(methods) == 1 || !isRefusal(err, http.StatusMethodNotAllowed, notAllowed) {
 			return methods, err
 		}
@@ -164,7 +169,8 @@ func (r *repo) mergeNow(ctx context.Context, p *pull, head git.Hash, methods []s
 
 const (
 	autoMergeText = `mutation AutoMerge($id: ID!, $head: GitObjectID!, $method: PullRequestMergeMethod, $title: String, $message: String) {
-  enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $head, mergeMethod: $method,
+  enablePullRequestAutoMerge(input: {pullRequestId: $id,
+    expectedHeadOid: $head, mergeMethod: $method,
     commitHeadline: $title, commitBody: $message}) { clientMutationId }
 }`
 	enqueueText = `mutation Enqueue($id: ID!, $head: GitObjectID!) {
@@ -199,7 +205,8 @@ func (r *repo) enqueue(ctx context.Context, p *pull, head git.Hash) (bool, error
 func (r *repo) mergeLater(ctx context.Context, p *pull, head git.Hash, methods []string,
 	o forge.MergeOptions) (forge.MergeState, error) {
 	variables := map[string]any{"id": p.NodeID, "head": head.String()}
-	for name, value := range (values{"method": strings.ToUpper(methods[0]), "title": o.Title, "message": o.Message}) {
+	for name, value := range (values{"method": strings.ToUpper(methods[0]), "title": o.Title,
+		"message": o.Message}) {
 		if value != "" {
 			variables[name] = value
 		}

@@ -79,7 +79,8 @@ func (c complete) RoundTrip(r *http.Request) (*http.Response, error) {
 func retryLater(r *http.Request, wait time.Duration) *http.Response {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	return &http.Response{StatusCode: http.StatusTooManyRequests, Status: "429 Too Many Requests",
-		Header: http.Header{"Retry-After": {strconv.FormatInt(seconds, 10)}}, Body: http.NoBody, Request: r}
+		Header: http.Header{"Retry-After": {strconv.FormatInt(seconds, 10)}}, Body: http.NoBody,
+		Request: r}
 }
 
 // limits waits while a limit is exhausted: GitHub penalizes further requests. REST and GraphQL
@@ -145,7 +146,8 @@ func isLimited(response *http.Response) bool {
 	data, _ := io.ReadAll(response.Body) // complete has read it
 	response.Body = io.NopCloser(bytes.NewReader(data))
 	text := strings.ToLower(string(data[:min(len(data), 4096)]))
-	return response.Header.Get("Retry-After") != "" || response.Header.Get("X-RateLimit-Remaining") == "0" ||
+	return response.Header.Get("Retry-After") != "" ||
+		response.Header.Get("X-RateLimit-Remaining") == "0" ||
 		strings.Contains(text, "secondary rate limit") ||
 		strings.Contains(text, "abuse detection") // of older servers
 }
@@ -164,7 +166,8 @@ type turns struct {
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
 	turn chan struct{} // has one element during a write
-	due  time.Time     // when the next write would be if all were a gap apart; owned by the holder of the turn
+	// when the next write would be if all were a gap apart; owned by the holder of the turn
+	due time.Time
 }
 
 func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -200,7 +203,8 @@ type freshToken struct {
 
 func (f *freshToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := f.base.RoundTrip(r)
-	if err != nil || response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusNotFound {
+	if err != nil || response.StatusCode >= http.StatusBadRequest &&
+		response.StatusCode != http.StatusNotFound {
 		return response, err
 	}
 	if f.known.Swap(true) || response.StatusCode != http.StatusNotFound {
@@ -235,7 +239,8 @@ type cachedAnswer struct {
 func newEtags(base http.RoundTripper) *etags {
 	e := &etags{base: base}
 	// The only error is a size that is not positive.
-	e.answers, _ = simplelru.NewLRU(maxCached, func(_ string, a cachedAnswer) { e.bytes -= len(a.body) })
+	e.answers, _ = simplelru.NewLRU(maxCached,
+		func(_ string, a cachedAnswer) { e.bytes -= len(a.body) })
 	return e
 }
 
@@ -255,7 +260,8 @@ func (e *etags) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, err
 	case isKnown && response.StatusCode == http.StatusNotModified:
-		response.StatusCode, response.Status, response.Header = http.StatusOK, "200 OK", known.header.Clone()
+		response.StatusCode, response.Status, response.Header = http.StatusOK, "200 OK",
+			known.header.Clone()
 		response.Body = io.NopCloser(bytes.NewReader(known.body))
 		return response, nil
 	case response.StatusCode != http.StatusOK || response.Header.Get("Etag") == "":

@@ -91,21 +91,23 @@ func (r *repo) statuses(ctx context.Context, commit git.Hash) ([]forge.Status, e
 		return nil, err
 	}
 	slices.Reverse(out) // the API has the newest first
-	err = pages(ctx, r, "commits/"+commit.String()+"/check-runs", values{"filter": "all"}, func(page struct {
-		Runs []checkRun `json:"check_runs"`
-	}) bool {
-		for _, run := range page.Runs {
-			// The end of a check run is reported by its app. kalypso's own results are
-			// statuses, whose times are GitHub's.
-			if !strings.HasPrefix(run.Name, "kalypso/") {
-				out = append(out, run.converted())
+	err = pages(ctx, r, "commits/"+commit.String()+"/check-runs", values{"filter": "all"},
+		func(page struct {
+			Runs []checkRun `json:"check_runs"`
+		}) bool {
+			for _, run := range page.Runs {
+				// The end of a check run is reported by its app. kalypso's own results are
+				// statuses, whose times are GitHub's.
+				if !strings.HasPrefix(run.Name, "kalypso/") {
+					out = append(out, run.converted())
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	// Fine-grained tokens of people cannot have the permission to read checks. Without it
 	// there are no check runs, and gates that need one stay pending.
-	if denied := (*forge.AuthError)(nil); err != nil && !errors.As(err, &denied) && !isUnknownCommit(err) {
+	if denied := (*forge.AuthError)(nil); err != nil && !errors.As(err, &denied) &&
+		!isUnknownCommit(err) {
 		return nil, err
 	}
 	// Times are in whole seconds: within one, the order of the API is kept.
@@ -131,7 +133,8 @@ func (r *repo) eachStatus(ctx context.Context, commit git.Hash, keep func(status
 }
 
 func isUnknownCommit(err error) bool {
-	return isRefusal(err, http.StatusNotFound) || isRefusal(err, http.StatusUnprocessableEntity, "no commit found")
+	return isRefusal(err, http.StatusNotFound) ||
+		isRefusal(err, http.StatusUnprocessableEntity, "no commit found")
 }
 
 func (s status) converted() forge.Status {
@@ -281,5 +284,6 @@ func (old *deployment) is(d forge.Deployment) bool {
 	if len(text) > 0 && json.Unmarshal(text, &had) != nil {
 		return false
 	}
-	return server.Hash(old.SHA) == d.Commit && old.Production == d.Production && maps.Equal(had, d.Payload)
+	return server.Hash(old.SHA) == d.Commit && old.Production == d.Production &&
+		maps.Equal(had, d.Payload)
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // drafts are as in https://docs.gitlab.com/user/project/merge_requests/drafts/.
-var drafts = server.Drafts{Prefix: "Draft: ", Pattern: lazyregexp.New(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
+var drafts = server.Drafts{Prefix: "Draft: ",
+	Pattern: lazyregexp.New(`(?i)^\s*((draft:|\[draft\]|\(draft\))\s*)+`)}
 
 // action matches a line that GitLab would execute and remove
 // (https://docs.gitlab.com/user/project/quick_actions/).
@@ -37,9 +38,10 @@ func (f *Forge) FindChange(ctx context.Context, head, base string) (*forge.Chang
 
 func (f *Forge) find(ctx context.Context, head, base string) (*gl.BasicMergeRequest, error) {
 	list, err := server.Pages(func(number int) ([]*gl.BasicMergeRequest, int, error) {
-		list, r, err := f.api.MergeRequests.ListProjectMergeRequests(f.project, &gl.ListProjectMergeRequestsOptions{
-			ListOptions: page(number), State: gl.Ptr("opened"), SourceBranch: &head, TargetBranch: &base,
-		}, gl.WithContext(ctx))
+		list, r, err := f.api.MergeRequests.ListProjectMergeRequests(f.project,
+			&gl.ListProjectMergeRequestsOptions{
+				ListOptions: page(number), State: gl.Ptr("opened"), SourceBranch: &head, TargetBranch: &base,
+			}, gl.WithContext(ctx))
 		return list, next(r), err
 	})
 	if err != nil {
@@ -76,7 +78,8 @@ func (f *Forge) SaveChange(ctx context.Context, spec forge.ChangeSpec) (*forge.C
 
 // open opens a merge request, or finds the one that another process has opened, which lists
 // may show later.
-func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec, reviewers []int64) (*gl.BasicMergeRequest, error) {
+func (f *Forge) open(ctx context.Context, spec forge.ChangeSpec,
+	reviewers []int64) (*gl.BasicMergeRequest, error) {
 	labels := gl.LabelOptions(spec.Labels)
 	mr, _, err := f.api.MergeRequests.CreateMergeRequest(f.project, &gl.CreateMergeRequestOptions{
 		Title: &spec.Title, Description: &spec.Body, SourceBranch: &spec.Head, TargetBranch: &spec.Base,
@@ -123,7 +126,8 @@ func (f *Forge) update(ctx context.Context, mr *gl.BasicMergeRequest, spec forge
 	if !differs {
 		return mr, nil
 	}
-	updated, _, err := f.api.MergeRequests.UpdateMergeRequest(f.project, mr.IID, &o, gl.WithContext(ctx))
+	updated, _, err := f.api.MergeRequests.UpdateMergeRequest(f.project, mr.IID, &o,
+		gl.WithContext(ctx))
 	if err != nil {
 		return nil, f.fail(fmt.Sprintf("update the merge request !%d", mr.IID), err)
 	}
@@ -147,9 +151,11 @@ func (f *Forge) users(ctx context.Context, names []string) ([]int64, error) {
 		if err != nil {
 			return nil, f.fail("look for the reviewer "+terminal.Line(name), err)
 		}
-		found := slices.IndexFunc(users, func(u *gl.User) bool { return strings.EqualFold(u.Username, name) })
+		found := slices.IndexFunc(users,
+			func(u *gl.User) bool { return strings.EqualFold(u.Username, name) })
 		if found < 0 {
-			return nil, fmt.Errorf("%s has no user %s, who is to review", f.server.Host(), terminal.Line(name))
+			return nil, fmt.Errorf("%s has no user %s, who is to review", f.server.Host(),
+				terminal.Line(name))
 		}
 		ids = append(ids, users[found].ID)
 	}
@@ -198,9 +204,10 @@ func (f *Forge) Comment(ctx context.Context, number int, text string) error {
 // comment.
 func (f *Forge) newestNote(ctx context.Context, number int) (*gl.Note, error) {
 	found, err := server.Pages(func(n int) ([]*gl.Note, int, error) {
-		notes, r, err := f.api.Notes.ListMergeRequestNotes(f.project, int64(number), &gl.ListMergeRequestNotesOptions{
-			ListOptions: page(n), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"),
-		}, gl.WithContext(ctx))
+		notes, r, err := f.api.Notes.ListMergeRequestNotes(f.project, int64(number),
+			&gl.ListMergeRequestNotesOptions{
+				ListOptions: page(n), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("desc"),
+			}, gl.WithContext(ctx))
 		for _, note := range notes {
 			if !note.System && (f.viewer == "" || note.Author.Username == f.viewer) {
 				return []*gl.Note{note}, 0, nil
@@ -252,7 +259,8 @@ var _ forge.Commenter = (*Forge)(nil)
 // ChangeOf implements forge.Commenter.
 func (f *Forge) ChangeOf(ctx context.Context, commit git.Hash, base string) (*forge.Change, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Change, error) {
-		list, _, err := f.api.Commits.ListMergeRequestsByCommit(f.project, commit.String(), gl.WithContext(ctx))
+		list, _, err := f.api.Commits.ListMergeRequestsByCommit(f.project, commit.String(),
+			gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail("look for the merge request of "+commit.String(), err)
 		}
@@ -270,16 +278,18 @@ func (f *Forge) SaveComment(ctx context.Context, number int, mark, text string) 
 	text = escapeCommands(text)
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		notes, err := server.Pages(func(n int) ([]*gl.Note, int, error) {
-			notes, r, err := f.api.Notes.ListMergeRequestNotes(f.project, int64(number), &gl.ListMergeRequestNotesOptions{
-				ListOptions: page(n), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("asc"),
-			}, gl.WithContext(ctx))
+			notes, r, err := f.api.Notes.ListMergeRequestNotes(f.project, int64(number),
+				&gl.ListMergeRequestNotesOptions{
+					ListOptions: page(n), OrderBy: gl.Ptr("created_at"), Sort: gl.Ptr("asc"),
+				}, gl.WithContext(ctx))
 			return notes, next(r), err
 		})
 		if err != nil {
 			return f.fail(fmt.Sprintf("read the comments of the merge request !%d", number), err)
 		}
 		for _, note := range notes {
-			if note.System || f.viewer != "" && note.Author.Username != f.viewer || !strings.HasPrefix(note.Body, mark) {
+			if note.System || f.viewer != "" && note.Author.Username != f.viewer ||
+				!strings.HasPrefix(note.Body, mark) {
 				continue
 			}
 			if strings.TrimSpace(note.Body) == strings.TrimSpace(text) {

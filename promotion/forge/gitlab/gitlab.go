@@ -79,7 +79,8 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	}
 	f := &Forge{server: s, api: api, base: address, project: project}
 	if token != "" {
-		f.viewer, err = server.Ask(ctx, s, func(ctx context.Context) (string, error) { return f.whoami(ctx, header) })
+		f.viewer, err = server.Ask(ctx, s,
+			func(ctx context.Context) (string, error) { return f.whoami(ctx, header) })
 	}
 	return f, err
 }
@@ -106,10 +107,12 @@ func credentials(token string) (header, value string) {
 // GITLAB_TOKEN, unless GITLAB_HOST names another host, or, in a job on that host,
 // CI_JOB_TOKEN.
 func Token(host string) (string, bool) {
-	if token := os.Getenv("GITLAB_TOKEN"); token != "" && server.Same(os.Getenv("GITLAB_HOST"), host, true) {
+	if token := os.Getenv("GITLAB_TOKEN"); token != "" &&
+		server.Same(os.Getenv("GITLAB_HOST"), host, true) {
 		return token, true
 	}
-	if token := os.Getenv("CI_JOB_TOKEN"); token != "" && server.Same(os.Getenv("CI_SERVER_URL"), host, false) {
+	if token := os.Getenv("CI_JOB_TOKEN"); token != "" &&
+		server.Same(os.Getenv("CI_SERVER_URL"), host, false) {
 		return token, true
 	}
 	return "", false
@@ -155,7 +158,8 @@ func (f *Forge) fail(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &answer):
-		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), answer.StatusCode, terminal.Line(answer.Message))
+		return fmt.Errorf("%s: %s answers %d: %s", doing, f.server.Host(), answer.StatusCode,
+			terminal.Line(answer.Message))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -21,7 +21,8 @@ import (
 // The project, not the request, decides whether a merge request is merged by a commit or by a
 // fast-forward. If Method is not the project's method, Merge returns an error. If the method is
 // merge or rebase, the commits of the head become commits of the base.
-func (f *Forge) Merge(ctx context.Context, number int, head git.Hash, o forge.MergeOptions) (forge.MergeState, error) {
+func (f *Forge) Merge(ctx context.Context, number int, head git.Hash,
+	o forge.MergeOptions) (forge.MergeState, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (forge.MergeState, error) {
 		squash, err := f.squash(ctx, o.Method)
 		if err != nil {
@@ -44,15 +45,18 @@ func (f *Forge) squash(ctx context.Context, method string) (bool, error) {
 	if err != nil {
 		return false, f.fail("read how the project merges", err)
 	}
-	never, always := project.SquashOption == gl.SquashOptionNever, project.SquashOption == gl.SquashOptionAlways
+	never, always := project.SquashOption == gl.SquashOptionNever,
+		project.SquashOption == gl.SquashOptionAlways
 	forward := project.MergeMethod == gl.FastForwardMerge
 	switch {
 	case method == "" && !never, method == "squash" && !never:
 		return true, nil
-	case method == "", method == "merge" && !forward && !always, method == "rebase" && forward && !always:
+	case method == "", method == "merge" && !forward && !always,
+		method == "rebase" && forward && !always:
 		return false, nil
 	}
-	return false, fmt.Errorf("the project %s does not merge by %s: its merge method is %s, and squashing is %s",
+	return false, fmt.Errorf(
+		"the project %s does not merge by %s: its merge method is %s, and squashing is %s",
 		f.project, terminal.Line(method), terminal.Line(string(project.MergeMethod)),
 		terminal.Line(string(project.SquashOption)))
 }
@@ -66,7 +70,8 @@ var checking = []string{"unchecked", "checking", "preparing", "approvals_syncing
 func (f *Forge) checked(ctx context.Context, number int) (*gl.MergeRequest, error) {
 	for pause := time.Second; ; pause *= 2 {
 		mr, err := f.get(ctx, number)
-		if err != nil || pause > 8*time.Second || mr.State != "opened" || !slices.Contains(checking, mr.DetailedMergeStatus) {
+		if err != nil || pause > 8*time.Second || mr.State != "opened" ||
+			!slices.Contains(checking, mr.DetailedMergeStatus) {
 			return mr, err
 		}
 		if err := f.server.Wait(ctx, pause); err != nil {
@@ -111,9 +116,11 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool,
 		//lint:ignore SA1019 GitLab before 17.11 knows the old name only
 		options.MergeWhenPipelineSucceeds = options.AutoMerge
 	}
-	answer, _, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, options, gl.WithContext(ctx))
+	answer, _, err := f.api.MergeRequests.AcceptMergeRequest(f.project, mr.IID, options,
+		gl.WithContext(ctx))
 	switch code(err) {
-	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnprocessableEntity:
+	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
+		http.StatusUnprocessableEntity:
 		return f.refused(ctx, mr, code(err))
 	}
 	if err != nil {
@@ -130,7 +137,8 @@ func (f *Forge) accept(ctx context.Context, mr *gl.MergeRequest, squash bool,
 
 // refused reads why GitLab has not merged: it answers with the same codes for rules that do
 // not allow it yet and for concurrent changes. Only 409 is always about the head.
-func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) (forge.MergeState, error) {
+func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) (forge.MergeState,
+	error) {
 	mr, err := f.get(ctx, int(before.IID))
 	if err != nil {
 		return "", err
@@ -139,7 +147,8 @@ func (f *Forge) refused(ctx context.Context, before *gl.MergeRequest, code int) 
 		return state, err
 	}
 	if code == http.StatusConflict {
-		return "", fmt.Errorf("merge !%d at %s: %w", mr.IID, git.Short(server.Hash(before.SHA)), git.ErrLostRace)
+		return "", fmt.Errorf("merge !%d at %s: %w", mr.IID, git.Short(server.Hash(before.SHA)),
+			git.ErrLostRace)
 	}
 	return forge.MergeRefused, nil
 }
@@ -151,7 +160,8 @@ func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 		if err != nil || mr.State != "opened" || !mr.MergeWhenPipelineSucceeds {
 			return err
 		}
-		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID, gl.WithContext(ctx))
+		_, _, err = f.api.MergeRequests.CancelMergeWhenPipelineSucceeds(f.project, mr.IID,
+			gl.WithContext(ctx))
 		switch code(err) {
 		// it is merged or closed, or the merge is not scheduled any more
 		case http.StatusMethodNotAllowed, http.StatusNotAcceptable:
@@ -166,11 +176,13 @@ func (f *Forge) CancelMerge(ctx context.Context, number int) error {
 // after a push may count for the older head, never the other way round.
 func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error) {
 	return server.Ask(ctx, f.server, func(ctx context.Context) (*forge.Reviews, error) {
-		approvals, _, err := f.api.MergeRequestApprovals.GetConfiguration(f.project, int64(number), gl.WithContext(ctx))
+		approvals, _, err := f.api.MergeRequestApprovals.GetConfiguration(f.project, int64(number),
+			gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(fmt.Sprintf("read the approvals of !%d", number), err)
 		}
-		reviewers, _, err := f.api.MergeRequests.GetMergeRequestReviewers(f.project, int64(number), gl.WithContext(ctx))
+		reviewers, _, err := f.api.MergeRequests.GetMergeRequestReviewers(f.project, int64(number),
+			gl.WithContext(ctx))
 		if err != nil {
 			return nil, f.fail(fmt.Sprintf("read the reviewers of !%d", number), err)
 		}
@@ -182,7 +194,8 @@ func (f *Forge) Reviews(ctx context.Context, number int) (*forge.Reviews, error)
 		if err != nil {
 			return nil, err
 		}
-		return &forge.Reviews{Reviews: reviews(approvals, reviewers, versions), Required: required(approvals, mr)}, nil
+		return &forge.Reviews{Reviews: reviews(approvals, reviewers, versions),
+			Required: required(approvals, mr)}, nil
 	})
 }
 
@@ -202,7 +215,8 @@ func reviews(approvals *gl.MergeRequestApprovals, reviewers []*gl.MergeRequestRe
 	for _, a := range approvals.ApprovedBy {
 		if a.User != nil {
 			at := timeOf(a.ApprovedAt)
-			by[a.User.Username] = forge.Review{By: a.User.Username, Approved: true, Commit: headAt(versions, at), At: at}
+			by[a.User.Username] = forge.Review{By: a.User.Username, Approved: true,
+				Commit: headAt(versions, at), At: at}
 		}
 	}
 	// GitLab reports no time for a request for changes. It removes an approval, and an
@@ -231,7 +245,8 @@ func headAt(versions []*gl.MergeRequestDiffVersion, at time.Time) git.Hash {
 // request still lacks.
 func required(approvals *gl.MergeRequestApprovals, mr *gl.MergeRequest) forge.Requirement {
 	switch status := mr.DetailedMergeStatus; {
-	case approvals.ApprovalsLeft > 0, status == "not_approved", status == "requested_changes", status == "policies_denied":
+	case approvals.ApprovalsLeft > 0, status == "not_approved", status == "requested_changes",
+		status == "policies_denied":
 		return forge.Unsatisfied
 	case status == "mergeable", approvals.ApprovalsRequired > 0:
 		return forge.Satisfied

@@ -19,22 +19,26 @@ import (
 // Statuses implements forge.Forge. They include the jobs of GitLab, by their names and with the
 // user who ran them. At is the time when a status got its state. GitLab moves a status from
 // pending to success, and its creation time is the earlier one.
-func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
-	return f.server.Statuses(ctx, commits, func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
-		return f.statuses(ctx, commit, "")
-	})
+func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status,
+	error) {
+	return f.server.Statuses(ctx, commits,
+		func(ctx context.Context, commit git.Hash) ([]forge.Status, error) {
+			return f.statuses(ctx, commit, "")
+		})
 }
 
 // statuses returns the statuses of a commit. If name is not empty, it returns only statuses with
 // that name.
-func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]forge.Status, error) {
+func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]forge.Status,
+	error) {
 	o := gl.GetCommitStatusesOptions{All: gl.Ptr(true)}
 	if name != "" {
 		o.Name = &name
 	}
 	list, err := server.Pages(func(n int) ([]*gl.CommitStatus, int, error) {
 		o.ListOptions = page(n)
-		list, r, err := f.api.Commits.GetCommitStatuses(f.project, commit.String(), &o, gl.WithContext(ctx))
+		list, r, err := f.api.Commits.GetCommitStatuses(f.project, commit.String(), &o,
+			gl.WithContext(ctx))
 		return list, next(r), err
 	})
 	if code(err) == http.StatusNotFound {
@@ -90,12 +94,14 @@ var buildStates = map[forge.State]gl.BuildStateValue{
 func (f *Forge) SetStatus(ctx context.Context, commit git.Hash, s forge.Status) error {
 	return f.server.Do(ctx, func(ctx context.Context) error {
 		all, err := f.statuses(ctx, commit, s.Name)
-		newest := forge.Newest(all, s.Name, func(author string) bool { return f.viewer == "" || author == f.viewer })
+		newest := forge.Newest(all, s.Name,
+			func(author string) bool { return f.viewer == "" || author == f.viewer })
 		if err != nil || newest.Same(s) {
 			return err
 		}
 		_, _, err = f.api.Commits.SetCommitStatus(f.project, commit.String(), &gl.SetCommitStatusOptions{
-			State: buildStates[s.State], Name: &s.Name, Description: &s.Description, TargetURL: optional(s.URL),
+			State: buildStates[s.State], Name: &s.Name, Description: &s.Description,
+			TargetURL: optional(s.URL),
 		}, gl.WithContext(ctx))
 		if code(err) == http.StatusBadRequest && newest != nil && newest.State == s.State &&
 			strings.Contains(err.Error(), "Cannot transition status") {
@@ -129,9 +135,11 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 		if err := f.environment(ctx, d); err != nil {
 			return err
 		}
-		newest, _, err := f.api.Deployments.ListProjectDeployments(f.project, &gl.ListProjectDeploymentsOptions{
-			ListOptions: gl.ListOptions{PerPage: 1}, Environment: &d.Environment, OrderBy: gl.Ptr("id"), Sort: gl.Ptr("desc"),
-		}, gl.WithContext(ctx))
+		newest, _, err := f.api.Deployments.ListProjectDeployments(f.project,
+			&gl.ListProjectDeploymentsOptions{
+				ListOptions: gl.ListOptions{PerPage: 1}, Environment: &d.Environment, OrderBy: gl.Ptr("id"),
+				Sort: gl.Ptr("desc"),
+			}, gl.WithContext(ctx))
 		if err != nil {
 			return f.fail("read the deployments of "+d.Environment, err)
 		}
@@ -147,9 +155,10 @@ func (f *Forge) Deploy(ctx context.Context, d forge.Deployment) error {
 			}
 		}
 		// GitLab requires a ref, and accepts everything that names a commit.
-		_, _, err = f.api.Deployments.CreateProjectDeployment(f.project, &gl.CreateProjectDeploymentOptions{
-			Environment: &d.Environment, Ref: &commit, SHA: &commit, Tag: gl.Ptr(false), Status: &state,
-		}, gl.WithContext(ctx))
+		_, _, err = f.api.Deployments.CreateProjectDeployment(f.project,
+			&gl.CreateProjectDeploymentOptions{
+				Environment: &d.Environment, Ref: &commit, SHA: &commit, Tag: gl.Ptr(false), Status: &state,
+			}, gl.WithContext(ctx))
 		return f.fail("record the deployment of "+d.Environment, err)
 	})
 }

@@ -95,8 +95,8 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	return forge.Review{By: by, Approved: true, Commit: plumbing.NewHash(commit), At: at}, ok
 }
 
-// pendingStatuses has the statuses that wait for a push: the commits of the notes that add them, on top of
-// the commit of the ref.
+// pendingStatuses has the statuses that wait for a push: the commits of the notes that add them, on
+// top of the commit of the ref.
 type pendingStatuses struct {
 	statuses []heldStatus // in their order, to add them again
 	objects  map[git.Hash]git.Object
@@ -145,7 +145,8 @@ func (f *Forge) Flush(ctx context.Context) error {
 		return f.send(ctx, notesRef, f.held.old, f.held.tip, f.held.objects)
 	})
 	if err != nil {
-		return fmt.Errorf("set the status %s of %s: %w", statuses[0].status.Name, git.Short(statuses[0].commit), err)
+		return fmt.Errorf("set the status %s of %s: %w", statuses[0].status.Name,
+			git.Short(statuses[0].commit), err)
 	}
 	return nil
 }

@@ -122,7 +122,8 @@ func (w *writing) put(folder git.Hash, name string, note git.Hash) (git.Hash, er
 			return git.Hash{}, err
 		}
 	}
-	entries = slices.DeleteFunc(entries, func(e git.Entry) bool { return e.Name == name && e.Mode != git.FolderMode })
+	entries = slices.DeleteFunc(entries,
+		func(e git.Entry) bool { return e.Name == name && e.Mode != git.FolderMode })
 	if len(name) <= 2 || !slices.ContainsFunc(entries, isFan) {
 		return w.write(append(entries, git.Entry{Name: name, Mode: git.FileMode, ID: note})), nil
 	}
@@ -175,7 +176,8 @@ func (w *writing) spread(entries []git.Entry) ([]git.Entry, error) {
 // joined adds a note to a folder. If the folder has a note of that name, from a program with
 // another form, joined keeps all lines of both.
 func (w *writing) joined(folder []git.Entry, note git.Entry) ([]git.Entry, error) {
-	at := slices.IndexFunc(folder, func(e git.Entry) bool { return e.Name == note.Name && e.Mode != git.FolderMode })
+	at := slices.IndexFunc(folder,
+		func(e git.Entry) bool { return e.Name == note.Name && e.Mode != git.FolderMode })
 	if at < 0 {
 		return append(folder, note), nil
 	}

@@ -161,7 +161,8 @@ func (f *Forge) Comment(context.Context, int, string) error {
 }
 
 // Merge returns an ErrUnsupported.
-func (f *Forge) Merge(context.Context, int, git.Hash, forge.MergeOptions) (forge.MergeState, error) {
+func (f *Forge) Merge(context.Context, int, git.Hash, forge.MergeOptions) (forge.MergeState,
+	error) {
 	return "", unsupported("merge a change request")
 }
 

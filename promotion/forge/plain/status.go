@@ -54,7 +54,8 @@ func decodeLine(line string) (forge.Status, bool) {
 }
 
 // Statuses implements forge.Forge.
-func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status, error) {
+func (f *Forge) Statuses(ctx context.Context, commits []git.Hash) (map[git.Hash][]forge.Status,
+	error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	tip, err := f.tip(ctx, notesRef)
@@ -263,7 +264,8 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 	}
 	at := f.o.Now().Truncate(time.Second)
 	viewer := f.viewer(at)
-	if forge.Newest(history[commit], s.Name, func(author string) bool { return author == viewer }).Same(s) {
+	if forge.Newest(history[commit], s.Name,
+		func(author string) bool { return author == viewer }).Same(s) {
 		return nil
 	}
 	w := &writing{notes: f.notes}
@@ -283,7 +285,8 @@ func (f *Forge) setStatus(ctx context.Context, commit git.Hash, s forge.Status) 
 }
 
 // send pushes a ref of notes with the objects of a change.
-func (f *Forge) send(ctx context.Context, ref string, old, new git.Hash, objects map[git.Hash]git.Object) error {
+func (f *Forge) send(ctx context.Context, ref string, old, new git.Hash,
+	objects map[git.Hash]git.Object) error {
 	return f.repository.Push(ctx, ref, old, new, func(pack *git.PackWriter) error {
 		for _, o := range objects {
 			if _, err := pack.Add(o.Kind, o.Data); err != nil {
@@ -295,7 +298,8 @@ func (f *Forge) send(ctx context.Context, ref string, old, new git.Hash, objects
 }
 
 // add makes the commit that adds a line to a note.
-func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Time) (git.Hash, error) {
+func (f *Forge) add(w *writing, tip, about git.Hash, s forge.Status, at time.Time) (git.Hash,
+	error) {
 	message := fmt.Sprintf("%s of %s is %s", s.Name, git.Short(about), s.State)
 	return f.commit(w, tip, about, message, at, func(old []string, at time.Time) []byte {
 		return []byte(strings.Join(append(old, encodeLine(s, at)), "\n") + "\n")
@@ -333,7 +337,8 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 	}
 	by := f.o.By
 	by.When = at
-	data, err := f.encode(git.Commit{Tree: tree, Parents: parents, Author: by, Committer: by, Message: message})
+	data, err := f.encode(
+		git.Commit{Tree: tree, Parents: parents, Author: by, Committer: by, Message: message})
 	return w.add(git.CommitKind, data), err
 }
 
@@ -350,10 +355,11 @@ func (f *Forge) Annotate(ctx context.Context, ref string, about git.Hash, text s
 		w := &writing{notes: f.notes}
 		same := false
 		message := "Note " + git.Short(about)
-		id, err := f.commit(w, tip, about, message, f.o.Now().Truncate(time.Second), func(old []string, _ time.Time) []byte {
-			same = strings.Join(old, "\n") == text
-			return []byte(text + "\n")
-		})
+		id, err := f.commit(w, tip, about, message, f.o.Now().Truncate(time.Second),
+			func(old []string, _ time.Time) []byte {
+				same = strings.Join(old, "\n") == text
+				return []byte(text + "\n")
+			})
 		if err != nil || same {
 			return err
 		}

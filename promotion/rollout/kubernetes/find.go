@@ -82,14 +82,16 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 		f.cluster = k.Destination(o, context)
 	}
 	if f.applies {
-		if differs := e.tree.Differs(f.Origin, f.assignment.ClusterType, f.assignment.Target); differs != "" {
+		if differs := e.tree.Differs(f.Origin, f.assignment.ClusterType,
+			f.assignment.Target); differs != "" {
 			f.current, f.Judgement = false, reconcilers.Judgement{State: rollout.Progressing,
 				Message: "has drifted: " + differs + ": it " + f.Message}
 		}
 	}
 	if f.applies && f.State != rollout.Progressing && !f.current {
 		// The state of another commit does not prove anything about the wanted one.
-		f.Judgement = reconcilers.Judgement{State: rollout.Progressing, Message: "is not at a wanted commit: " + f.Message}
+		f.Judgement = reconcilers.Judgement{State: rollout.Progressing,
+			Message: "is not at a wanted commit: " + f.Message}
 	}
 	return f, true
 }
@@ -125,7 +127,8 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 		if worst.State != rollout.Healthy {
 			r.Message = terminal.Line(fmt.Sprintf("%s %s", worst.object, worst.Message))
 		}
-		if r.State == rollout.Healthy && !slices.ContainsFunc(group, func(f finding) bool { return f.applies && f.current }) {
+		if r.State == rollout.Healthy &&
+			!slices.ContainsFunc(group, func(f finding) bool { return f.applies && f.current }) {
 			r.State, r.Since = rollout.Progressing, time.Time{}
 			r.Message = terminal.Line("no object says which commit runs: " +
 				cmp.Or(worst.assignment.Object, "the one that brings the folder") + " is not there")
@@ -142,12 +145,14 @@ func (e *expected) reports(found []finding, by string, now time.Time) []rollout.
 // that object has not applied a wanted commit. The failures are about the commit that it applied
 // before.
 func wait(group []finding) {
-	if !slices.ContainsFunc(group, func(f finding) bool { return f.applies && (!f.current || f.Last != "") }) {
+	if !slices.ContainsFunc(group,
+		func(f finding) bool { return f.applies && (!f.current || f.Last != "") }) {
 		return
 	}
 	for i := range group {
 		if f := &group[i]; !f.applies && f.State == rollout.Failed {
-			f.Judgement = reconcilers.Judgement{State: rollout.Progressing, Message: "is not of a wanted commit: " + f.Message}
+			f.Judgement = reconcilers.Judgement{State: rollout.Progressing,
+				Message: "is not of a wanted commit: " + f.Message}
 		}
 	}
 }

@@ -38,7 +38,8 @@ type application struct {
 			Revision  string   `json:"revision"`
 			Revisions []string `json:"revisions"`
 		} `json:"sync"`
-		ReconciledAt   metav1.Time `json:"reconciledAt"` // when the last comparison began that looked for a new revision
+		// when the last comparison began that looked for a new revision
+		ReconciledAt   metav1.Time `json:"reconciledAt"`
 		OperationState struct {
 			Phase      string      `json:"phase"`
 			Message    string      `json:"message"`
@@ -71,7 +72,8 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 	}
 	s, operation := &a.Status, &a.Status.OperationState
 	j := Judgement{
-		State: rollout.Progressing, At: append([]string{s.Sync.Revision}, s.Sync.Revisions...), Applied: a.applied(),
+		State: rollout.Progressing, At: append([]string{s.Sync.Revision}, s.Sync.Revisions...),
+		Applied: a.applied(),
 	}
 	if a.suspended() && operation.Phase != "Running" {
 		j.Suspended = "has no automated sync"
@@ -87,13 +89,15 @@ func judgeArgoCD(u *unstructured.Unstructured) (Judgement, error) {
 	case operation.Phase == "Running" || operation.Phase == "Terminating":
 		j.Message = "is being synced: " + operation.Message
 	case (operation.Phase == "Failed" || operation.Phase == "Error") && a.tried():
-		j.State, j.Message, j.Since = rollout.Failed, "could not be synced: "+operation.Message, operation.FinishedAt.Time
+		j.State, j.Message, j.Since = rollout.Failed, "could not be synced: "+operation.Message,
+			operation.FinishedAt.Time
 	case s.Sync.Status == "OutOfSync" && a.synced() && !a.refreshed():
 		j.Message = "was synced, and is not compared again yet"
 	case s.Sync.Status != "Synced":
 		j.Drifted, j.Message = a.drifted(), cmp.Or(a.problem("Error"), "is "+stated(s.Sync.Status))
 	case s.Health.Status == "Degraded":
-		j.State, j.Message, j.Since = rollout.Failed, "is degraded: "+s.Health.Message, s.Health.LastTransitionTime.Time
+		j.State, j.Message, j.Since = rollout.Failed, "is degraded: "+s.Health.Message,
+			s.Health.LastTransitionTime.Time
 	case s.Health.Status != "Healthy":
 		j.Message = "is " + stated(s.Health.Status) + ": " + s.Health.Message
 	default:
@@ -155,7 +159,8 @@ func (a *application) synced() bool {
 // The next comparison happens without any action.
 func (a *application) refreshed() bool {
 	compared, operation := a.Status.ReconciledAt, &a.Status.OperationState
-	return compared.IsZero() || !compared.Before(&operation.FinishedAt) && operation.StartedAt.Before(&compared)
+	return compared.IsZero() || !compared.Before(&operation.FinishedAt) &&
+		operation.StartedAt.Before(&compared)
 }
 
 // drifted reports whether the live objects differ from the current revision, which was synced:

@@ -46,17 +46,21 @@ func judgeFleet(u *unstructured.Unstructured) (Judgement, error) {
 	if d.Spec.Paused {
 		j.Suspended = "is paused"
 	}
-	if d.Status.AppliedDeploymentID == d.Spec.DeploymentID && d.Spec.DeploymentID == d.Spec.StagedDeploymentID {
+	if d.Status.AppliedDeploymentID == d.Spec.DeploymentID &&
+		d.Spec.DeploymentID == d.Spec.StagedDeploymentID {
 		j.Applied = slices.Clone(j.At)
 	}
-	deployed, ready := condition(d.Status.Conditions, "Deployed"), condition(d.Status.Conditions, "Ready")
+	deployed, ready := condition(d.Status.Conditions, "Deployed"),
+		condition(d.Status.Conditions, "Ready")
 	switch {
 	case d.Metadata.DeletionTimestamp != nil:
 		j.Message = "is being deleted"
-	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID && deployed.Status == metav1.ConditionFalse:
+	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID &&
+		deployed.Status == metav1.ConditionFalse:
 		j.State, j.Message, j.Since = rollout.Failed, "could not be deployed: "+deployed.Message,
 			deployed.LastTransitionTime.Time
-	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID || d.Spec.DeploymentID != d.Spec.StagedDeploymentID:
+	case d.Status.AppliedDeploymentID != d.Spec.DeploymentID ||
+		d.Spec.DeploymentID != d.Spec.StagedDeploymentID:
 		j.Message = "is not deployed yet"
 	case !d.Status.Ready:
 		j.Message = "is not ready: " + ready.Message

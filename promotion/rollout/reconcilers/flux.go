@@ -54,7 +54,8 @@ type fluxObject struct {
 }
 
 // waiting are reasons of a Ready that is false only until something else is done.
-var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true, "HealthCheckCanceled": true}
+var waiting = map[string]bool{"DependencyNotReady": true, "SourceNotReady": true,
+	"HealthCheckCanceled": true}
 
 // judgeFlux returns the state of a Kustomization or HelmRelease. Ready is its newest condition,
 // and covers everything that it waits for. It is Unknown for a moment in each interval while Flux
@@ -78,8 +79,10 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		attempted = applied
 	}
 	j.State, j.At = rollout.Progressing, slices.Concat(attempted, applied)
-	again := ready.Status != metav1.ConditionFalse && s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
-	// Flux writes conditions before all else: Ready is then about a revision that is not the applied one yet.
+	again := ready.Status != metav1.ConditionFalse &&
+		s.LastAppliedRevision == s.LastAttemptedRevision && o.succeeded()
+	// Flux writes conditions before all else: Ready is then about a revision that is not the applied
+	// one yet.
 	written := s.LastAppliedRevision == "" || s.LastAttemptedRevision == "" ||
 		s.LastAppliedRevision == s.LastAttemptedRevision
 	reason, since := o.failure()

@@ -92,7 +92,8 @@ func (j *Judgement) About(commits map[string]bool) bool {
 func (k Kind) Judge(o *unstructured.Unstructured, of Sources) Judgement {
 	j, err := k.judge(o)
 	if err != nil {
-		return Judgement{State: rollout.Progressing, Message: "has a status that cannot be read: " + err.Error()}
+		return Judgement{State: rollout.Progressing,
+			Message: "has a status that cannot be read: " + err.Error()}
 	}
 	from, suspended := k.origin(o, of)
 	j.Origin, j.Suspended = from, cmp.Or(j.Suspended, suspended)

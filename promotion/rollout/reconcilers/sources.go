@@ -23,7 +23,8 @@ type sourceKind struct {
 // sources, because they name their repository themselves.
 func (k Kind) sourceKinds() []sourceKind {
 	of := func(group, version, resource, name string) sourceKind {
-		return sourceKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource}, name}
+		return sourceKind{schema.GroupVersionResource{Group: group, Version: version, Resource: resource},
+			name}
 	}
 	switch k.Name {
 	case Kustomizations.Name:
@@ -45,9 +46,10 @@ type source struct {
 	suspended bool
 }
 
-// Sources lists the sources for objects of kind k in a namespace, "" for all. It leaves out kinds that
-// the server does not have and kinds that the user may not list.
-func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace string) (Sources, error) {
+// Sources lists the sources for objects of kind k in a namespace, "" for all. It leaves out kinds
+// that the server does not have and kinds that the user may not list.
+func (k Kind) Sources(ctx context.Context, server *apiserver.Server, namespace string) (Sources,
+	error) {
 	out := Sources{}
 	for _, of := range k.sourceKinds() {
 		q := apiserver.Query{Resource: of.resource, Namespace: namespace}
@@ -72,7 +74,8 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 	switch kind {
 	case "GitRepo":
 		paths, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "paths")
-		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) { // a tree; other GitRepos belong to workloads
+		// a tree; other GitRepos belong to workloads
+		if len(paths) == 1 && strings.HasSuffix(paths[0], "/"+origin.Any) {
 			branch := cmp.Or(text("revision"), text("branch"), "master")
 			is.Origin = origin.Origin{Repository: text("repo"), Branch: branch, Path: paths[0]}
 		}
@@ -80,7 +83,8 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 	case "OCIRepository":
 		is.Repository = text("url")
 		is.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
-	default: // the order of precedence: https://fluxcd.io/flux/components/source/gitrepositories/#reference
+	// the order of precedence: https://fluxcd.io/flux/components/source/gitrepositories/#reference
+	default:
 		is.Repository, is.Branch = text("url"), cmp.Or(
 			text("ref", "commit"), text("ref", "name"), text("ref", "semver"), text("ref", "tag"),
 			text("ref", "branch"), "master")
@@ -91,9 +95,10 @@ func (s Sources) add(kind string, o *unstructured.Unstructured) {
 
 func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// origin returns the origin of an object, as far as the object and its source name it, and a reason if
-// the source is suspended.
-func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Origin, suspended string) {
+// origin returns the origin of an object, as far as the object and its source name it, and a reason
+// if the source is suspended.
+func (k Kind) origin(o *unstructured.Unstructured, of Sources) (from origin.Origin,
+	suspended string) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(o.Object, fields...)
 		return value

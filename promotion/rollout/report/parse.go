@@ -111,8 +111,9 @@ func (p *parser) entry(f *File) error {
 	var state, at string
 	fields := map[string]func() error{
 		"assignment": p.text(&e.Assignment),
-		"state":      p.oneOf(&state, string(rollout.Healthy), string(rollout.Progressing), string(rollout.Failed)),
-		"message":    p.text(&e.Message),
+		"state": p.oneOf(&state, string(rollout.Healthy), string(rollout.Progressing),
+			string(rollout.Failed)),
+		"message": p.text(&e.Message),
 		"at": func() (err error) {
 			if err = p.text(&at)(); err == nil {
 				if e.At, err = time.Parse(time.RFC3339, at); err != nil {

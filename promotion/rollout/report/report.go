@@ -10,7 +10,8 @@
 //	  "branch": "prod",
 //	  "path": "fleet/edge-vm",
 //	  "reports": [
-//	    {"assignment": "prod/edge-vm/hello-main", "state": "healthy", "message": "", "at": "2026-01-02T15:04:05Z"}
+//	    {"assignment": "prod/edge-vm/hello-main", "state": "healthy", "message": "",
+//	      "at": "2026-01-02T15:04:05Z"}
 //	  ]
 //	}
 //
@@ -127,10 +128,12 @@ func (f *File) report(e Entry, file string, current bool, differs string) rollou
 	r := rollout.Report{Assignment: e.Assignment, Cluster: terminal.Line(f.Cluster), State: e.State,
 		Message: terminal.Line(e.Message), By: file, At: e.At}
 	if differs != "" {
-		r.State, r.Message = rollout.Progressing, terminal.Line("has drifted: "+differs+": "+string(e.State)+" "+e.Message)
+		r.State, r.Message = rollout.Progressing,
+			terminal.Line("has drifted: "+differs+": "+string(e.State)+" "+e.Message)
 	} else if !current {
 		r.State = rollout.Progressing
-		r.Message = terminal.Line(fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
+		r.Message = terminal.Line(
+			fmt.Sprintf("still at commit %.10s: %s %s", f.Commit, e.State, e.Message))
 	}
 	return r
 }
@@ -176,7 +179,8 @@ func read(file string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxSize {
-		return nil, &fs.PathError{Op: "read", Path: file, Err: fmt.Errorf("has more than %d bytes", maxSize)}
+		return nil, &fs.PathError{Op: "read", Path: file,
+			Err: fmt.Errorf("has more than %d bytes", maxSize)}
 	}
 	return data, nil
 }

@@ -44,7 +44,8 @@ type Source struct {
 var _ rollout.Source = (*Source)(nil)
 
 // New returns a source. statuses is forge.Forge.Statuses.
-func New(statuses func(context.Context, []git.Hash) (map[git.Hash][]forge.Status, error), o Options) *Source {
+func New(statuses func(context.Context, []git.Hash) (map[git.Hash][]forge.Status, error),
+	o Options) *Source {
 	return &Source{statuses, o}
 }
 
@@ -56,7 +57,8 @@ func (*Source) Name() string { return "commit statuses" }
 func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
 	statuses, err := s.statuses(ctx, w.Commits)
 	if err != nil {
-		return nil, fmt.Errorf("reading the statuses of %d commits of %s: %w", len(w.Commits), w.Environment, err)
+		return nil, fmt.Errorf("reading the statuses of %d commits of %s: %w", len(w.Commits),
+			w.Environment, err)
 	}
 	return Read(w, statuses, s.options).Reports, nil
 }
@@ -218,12 +220,14 @@ func report(about subject, all []dated) rollout.Report {
 // commits.
 func newest(about subject, all []dated) (rollout.Report, int) {
 	slices.SortFunc(all, func(a, b dated) int {
-		return cmp.Or(cmp.Compare(a.age, b.age), b.status.At.Compare(a.status.At), cmp.Compare(b.order, a.order))
+		return cmp.Or(cmp.Compare(a.age, b.age), b.status.At.Compare(a.status.At),
+			cmp.Compare(b.order, a.order))
 	})
 	first := all[0].status
 	report := rollout.Report{
 		Assignment: about.assignment, Cluster: about.cluster, State: stateOf(first.State),
-		Message: terminal.Line(first.Description), By: terminal.Line(first.By), At: first.At, Since: first.At,
+		Message: terminal.Line(first.Description), By: terminal.Line(first.By), At: first.At,
+		Since: first.At,
 	}
 	for _, s := range all[1:] {
 		if stateOf(s.status.State) != report.State {

@@ -55,8 +55,9 @@ type Display struct {
 func Start(o Options) *Display {
 	end := make(chan struct{})
 	d := &Display{
-		Options: o, far: map[string]engine.Progress{}, listed: map[string]int{}, bars: map[string]*pb.ProgressBar{},
-		end: sync.OnceFunc(func() { close(end) }), ended: make(chan struct{}),
+		Options: o, far: map[string]engine.Progress{}, listed: map[string]int{},
+		bars: map[string]*pb.ProgressBar{},
+		end:  sync.OnceFunc(func() { close(end) }), ended: make(chan struct{}),
 	}
 	go func() {
 		defer close(d.ended)

@@ -56,7 +56,8 @@ func (e *unableError) Unwrap() error { return e.error }
 func (w *Watcher) add(folder string) error {
 	err := w.notifier.Add(folder)
 	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, fs.ErrPermission):
 		return nil // gone again, or not readable, which the build reports
 	}
 	return &unableError{explain(err)}

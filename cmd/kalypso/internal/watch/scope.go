@@ -48,7 +48,8 @@ func within(dir, path string) bool {
 // else in it. It ignores files that disappear meanwhile or cannot be read. If the root does not
 // exist, it returns a GoneError. If one of the functions returns an error, walk stops and returns
 // it.
-func (s *scope) walk(folder func(path string) error, file func(path string, e fs.DirEntry) error) error {
+func (s *scope) walk(folder func(path string) error,
+	file func(path string, e fs.DirEntry) error) error {
 	if info, err := os.Stat(s.Root); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return &GoneError{s.Root}
 	} else if err != nil {

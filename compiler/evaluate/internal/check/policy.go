@@ -35,7 +35,8 @@ func (x *Declarations) checkPolicies(declarations []model.Declaration) {
 		}
 		if len(p.After) == 0 && p.Advance == model.MatchUpstream {
 			x.Fail(ref.At("advance"),
-				diag.New(diag.NoUpstream, "nothing comes before environment "+s.Name+", whose commit it could match").
+				diag.New(diag.NoUpstream,
+					"nothing comes before environment "+s.Name+", whose commit it could match").
 					Hinting("name an environment in after, or choose another way to advance"))
 		}
 		if g := s.GitOps; g != nil && g.Branch != "" {
@@ -74,7 +75,8 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 		for _, name := range s.Formerly {
 			if name == s.Name || names[name] == s.Name {
 				x.Fail(ref, diag.New(diag.WrongValue,
-					"formerly of environment "+s.Name+" has "+name+" twice, or its own name").Hinting("list each earlier name once"))
+					"formerly of environment "+s.Name+" has "+name+
+						" twice, or its own name").Hinting("list each earlier name once"))
 				continue
 			}
 			if other, taken := names[name]; taken {
@@ -83,7 +85,8 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 					what = "environment " + other + " was " + name
 				}
 				x.Fail(ref, diag.New(diag.WrongValue,
-					what+", so that "+s.Name+" cannot have been it").Hinting("remove formerly, or the other environment"))
+					what+", so that "+s.Name+
+						" cannot have been it").Hinting("remove formerly, or the other environment"))
 			}
 			names[name] = s.Name
 		}
@@ -92,7 +95,8 @@ func (x *Declarations) checkFormerly(declarations []model.Declaration) {
 
 // soaksOwn reports whether rings wait for own files to soak although the base has no ownChanges.
 func soaksOwn(p *model.Promotion) bool {
-	return !p.OwnChanges.Written && slices.ContainsFunc(p.Rings, func(r model.Ring) bool { return p.SoaksOwn(&r) })
+	return !p.OwnChanges.Written &&
+		slices.ContainsFunc(p.Rings, func(r model.Ring) bool { return p.SoaksOwn(&r) })
 }
 
 // warnOfSoak warns once that changes of the own files of some environments soak in rings. They
@@ -140,8 +144,9 @@ func (x *Declarations) checkHTTP(g *model.HTTPGate, ref model.Ref) {
 		slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 		return
 	}
-	x.Fail(ref.At("url"), diag.New(diag.WrongValue, "the token of $"+g.TokenFrom+" would be sent without encryption").
-		Hinting("use https, or leave tokenFrom out"))
+	x.Fail(ref.At("url"),
+		diag.New(diag.WrongValue, "the token of $"+g.TokenFrom+" would be sent without encryption").
+			Hinting("use https, or leave tokenFrom out"))
 }
 
 // upstream has the environments before an environment. partly reports whether some of them are
@@ -177,7 +182,8 @@ func (x *Declarations) upstreams(declarations []model.Declaration) map[string]up
 
 // checkGates reports gates that cannot pass. follows reports whether an environment or a ring
 // comes before the owner of the gates.
-func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *Declarations) checkGates(g *model.Gates, ref model.Ref, environment string, up upstream,
+	follows bool) {
 	for i := range g.HTTP {
 		x.checkHTTP(&g.HTTP[i], ref.At(fmt.Sprintf("http[%d]", i)))
 	}
@@ -205,9 +211,11 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 		x.Fail(at, diag.New(diag.StopsNothing, "the gate can stop nothing: "+why).Hinting(hint))
 	}
 	if g.Soak != nil && g.Soak.For == 0 {
-		stopsNothing(ref.At("soak.for"), "no time has to pass", "write how long, as 24h, or remove the gate")
+		stopsNothing(ref.At("soak.for"), "no time has to pass",
+			"write how long, as 24h, or remove the gate")
 	}
-	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil && g.Budget.Clusters == nil {
+	if g.Budget != nil && g.Budget.Assignments == nil && g.Budget.ClusterTypes == nil &&
+		g.Budget.Clusters == nil {
 		stopsNothing(ref.At("budget"), "it has no bound", "write how many assignments , clusterTypes "+
 			"or clusters a step may change, or remove the gate")
 	}
@@ -222,8 +230,10 @@ func (x *Declarations) checkEffect(g *model.Gates, ref model.Ref) {
 			people[strings.ToLower(name)] = true
 		}
 		if len(people) < a.Count {
-			x.Fail(ref.At(at), diag.New(diag.NeverMoves, fmt.Sprintf("%d must approve, and only %d may", a.Count, len(people))).
-				Hinting("name more people in from, or lower count"))
+			x.Fail(ref.At(at),
+				diag.New(diag.NeverMoves,
+					fmt.Sprintf("%d must approve, and only %d may", a.Count, len(people))).
+					Hinting("name more people in from, or lower count"))
 		}
 	}
 }
@@ -251,12 +261,15 @@ func (x *Declarations) checkOpen(gates []*model.Gates, ref model.Ref) {
 	}
 	// Search from a time long ago, because vet has no clock.
 	if at, _ := window.Opens(deny, allow, time.Unix(0, 0)); at.IsZero() && len(deny)+len(allow) > 0 {
-		x.Fail(ref.At("windows"), diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
-			Hinting("a commit comes in none of those with deny and, where there are others, within one of them"))
+		x.Fail(ref.At("windows"),
+			diag.New(diag.BadWindow, "the windows leave no time in which a commit may come").
+				Hinting("a commit comes in none of those with deny and, where there are others, within one "+
+					"of them"))
 	}
 }
 
-func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, up upstream, follows bool) {
+func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, up upstream,
+	follows bool) {
 	switch {
 	case in == "" && !follows:
 		x.Fail(ref, diag.New(diag.NoUpstream,
@@ -265,7 +278,8 @@ func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, u
 	case in != "" && !slices.Contains(x.names("environments"), in):
 		x.reference("environment", in, x.names("environments"), ref.At("environment"))
 	case in != "" && !slices.Contains(up.names, in) && !up.partly:
-		hint := "choose one of those that do: " + strings.Join(slices.Sorted(slices.Values(up.names)), ", ")
+		hint := "choose one of those that do: " +
+			strings.Join(slices.Sorted(slices.Values(up.names)), ", ")
 		if len(up.names) == 0 {
 			hint = "name it in after"
 		}
@@ -279,19 +293,22 @@ func (x *Declarations) checkSoak(in string, ref model.Ref, environment string, u
 
 // checkRings reports rings with the same name, rings that wait for each other or for a missing
 // ring, and errors in the rings' gates.
-func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment string, up upstream) {
+func (x *Declarations) checkRings(p *model.Promotion, ref model.Ref, environment string,
+	up upstream) {
 	var names []string
 	after, rest := map[string][]string{}, ""
 	for i := range p.Rings {
 		r, at := &p.Rings[i], ref.At(fmt.Sprintf("[%d]", i))
 		if slices.Contains(names, r.Name) {
-			x.Fail(at.At("name"), diag.New(diag.Rings, fmt.Sprintf("environment %s has two rings %s", environment, r.Name)).
-				Hinting("give each a name of its own"))
+			x.Fail(at.At("name"),
+				diag.New(diag.Rings, fmt.Sprintf("environment %s has two rings %s", environment, r.Name)).
+					Hinting("give each a name of its own"))
 		}
 		if r.Select.Op == model.OpAll {
 			if rest != "" {
 				x.Fail(at.At("select"), diag.New(diag.Rings,
-					fmt.Sprintf("rings %s and %s both have the cluster types that are in no other ring", rest, r.Name)).
+					fmt.Sprintf("rings %s and %s both have the cluster types that are in no other ring", rest,
+						r.Name)).
 					Hinting("let only one of them have select: {}"))
 			}
 			rest = r.Name
@@ -352,7 +369,8 @@ func (x *Declarations) Folders(p *source.Platform) {
 		}
 		hint := fmt.Sprintf("declare it in the base: environments: %s: {}", model.Label(folder))
 		if !model.IsName(folder) {
-			hint = "rename the folder: the name of an environment has at most 63 lower case letters, digits and dashes"
+			hint = "rename the folder: the name of an environment has at most 63 lower case letters, " +
+				"digits and dashes"
 		}
 		x.Report(diag.New(diag.UndeclaredEnvironment,
 			fmt.Sprintf("environments/%s is no environment: the base does not declare it", folder)).
@@ -373,7 +391,8 @@ func (x *Declarations) Declared(declarations []model.Declaration) {
 		}
 	}
 	if cycle := findCycle(after); cycle != nil {
-		d := diag.New(diag.EnvironmentCycle, "environments wait for each other: "+strings.Join(cycle, " after ")).
+		d := diag.New(diag.EnvironmentCycle,
+			"environments wait for each other: "+strings.Join(cycle, " after ")).
 			Hinting("remove one of the after entries")
 		for _, name := range cycle[1:] {
 			d = d.At(model.Ref{Collection: "environments", Name: name, Path: "after"}, "")
@@ -394,7 +413,8 @@ func (x *Declarations) Own(declarations []model.Declaration, name string) {
 		return
 	}
 	for _, key := range x.names("environments") {
-		if model.IsName(key) && !slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == key }) {
+		if model.IsName(key) &&
+			!slices.ContainsFunc(declarations, func(s model.Declaration) bool { return s.Name == key }) {
 			ref := model.Ref{Collection: "environments", Name: key}
 			x.Report(diag.New(diag.UndeclaredEnvironment,
 				fmt.Sprintf("environment %s is declared in the files of %s only", key,

@@ -66,7 +66,8 @@ func (x *Entities) reference(kind, name string, among []string, ref model.Ref) {
 	}
 	d := diag.New(diag.UnknownReference,
 		fmt.Sprintf("there is no %s %s", kind, name)).On(ref.String()).Suggesting(name, among)
-	if way := declaring(name); kind == "reconciler" && way != "" && d.Suggestion == (diag.Suggestion{}) {
+	if way := declaring(name); kind == "reconciler" && way != "" &&
+		d.Suggestion == (diag.Suggestion{}) {
 		d = d.Hinting(strings.Trim(way+"; "+d.Hint, "; "))
 	}
 	x.Fail(ref, d)
@@ -98,7 +99,8 @@ func (x *Entities) References(env *model.Environment) {
 	for _, u := range x.Uses {
 		if u.Elsewhere && !slices.Contains(environments, u.Name) {
 			d := diag.New(diag.UnknownReference,
-				"there is no environment "+u.Name+": the deployment target is left out").At(u.Ref, "").On(u.Ref.String()).
+				"there is no environment "+u.Name+": the deployment target is left out").At(u.Ref,
+				"").On(u.Ref.String()).
 				Suggesting(u.Name, environments)
 			d.Severity = diag.Warning
 			x.Fail(u.Ref, d)
@@ -167,8 +169,10 @@ func (x *Entities) Many() {
 		if names := x.names(collection); len(names) > tooMany {
 			first := model.Ref{Collection: collection, Name: names[0]}
 			x.Report(diag.New(diag.ManyEntities,
-				fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names), tooMany)).
-				InEach(x.Positions.Of(first)...).On(collection).Hinting("split the environment, or give what is alike one name"))
+				fmt.Sprintf("%s has %d entities, and CUE becomes slow above %d", collection, len(names),
+					tooMany)).
+				InEach(x.Positions.Of(first)...).On(collection).Hinting(
+				"split the environment, or give what is alike one name"))
 		}
 	}
 }
@@ -209,7 +213,8 @@ func (x *Entities) Holder(name string, claimants []*model.Registration) (int, st
 			covering = append(covering, i)
 		}
 	}
-	unread := slices.IndexFunc(x.Unread, func(r *model.Registration) bool { return r.Names.Allow(name) })
+	unread := slices.IndexFunc(x.Unread,
+		func(r *model.Registration) bool { return r.Names.Allow(name) })
 	switch {
 	case len(own) == 1:
 		return own[0], "the platform declares it itself"
@@ -218,7 +223,8 @@ func (x *Entities) Holder(name string, claimants []*model.Registration) (int, st
 	case len(covering) == 1:
 		return covering[0], "its names cover " + name
 	case len(covering) == 0 && unread >= 0:
-		return -1, fmt.Sprintf("registration %s, whose names cover %s, cannot be read", x.Unread[unread].Name, name)
+		return -1, fmt.Sprintf("registration %s, whose names cover %s, cannot be read",
+			x.Unread[unread].Name, name)
 	case len(claimants) == 1:
 		return 0, ""
 	case len(covering) == 0:

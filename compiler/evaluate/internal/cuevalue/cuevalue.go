@@ -52,7 +52,8 @@ func isAbsent(v cue.Value) bool {
 		return false
 	}
 	first := errors.Errors(err)[0]
-	return strings.HasSuffix(Text(first), "required but not present") && len(first.Path()) == len(v.Path().Selectors())
+	return strings.HasSuffix(Text(first), "required but not present") &&
+		len(first.Path()) == len(v.Path().Selectors())
 }
 
 // Positions returns the positions of the syntax that declares a value.

@@ -35,7 +35,8 @@ type Set struct {
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{Positions: &model.Positions{}, Invalid: map[model.Ref]bool{}, Alike: map[[2]model.Ref]bool{}}
+	return &Set{Positions: &model.Positions{}, Invalid: map[model.Ref]bool{},
+		Alike: map[[2]model.Ref]bool{}}
 }
 
 // Report adds a diagnostic, for the entity that is being exported.
@@ -144,7 +145,8 @@ func Guarded(what string, f func()) (d diag.Diagnostic, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			d = diag.New(diag.Crash, fmt.Sprintf("CUE fails at %s, by a mistake of its own: %v", what, p)).
-				Hinting("write it in another way: with fewer comprehensions inside each other, or with names that are identifiers")
+				Hinting("write it in another way: with fewer comprehensions inside each other, or with names " +
+					"that are identifiers")
 		}
 	}()
 	f()

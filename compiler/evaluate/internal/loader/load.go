@@ -62,7 +62,8 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 		return nil, []diag.Diagnostic{namedAsDevice(dir)}, nil
 	}
 	for _, name := range without {
-		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("package " + source.Package + "\n")
+		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("package " +
+			source.Package + "\n")
 	}
 	for _, name := range p.Links() {
 		overlay[filepath.Join(p.Root, filepath.FromSlash(name))] = load.FromString("")
@@ -75,7 +76,8 @@ func Platform(ctx context.Context, p *source.Platform, dir string, without []str
 func namedAsDevice(dir string) diag.Diagnostic {
 	d := diag.New(diag.Unportable, path.Base(dir)+" is the name of a device on Windows, and CUE "+
 		"reads no package in a folder of that name").
-		In(model.Position{File: dir, Line: 1, Column: 1}, "").Hinting("give the environment and its folder another name")
+		In(model.Position{File: dir, Line: 1, Column: 1},
+			"").Hinting("give the environment and its folder another name")
 	d.Severity = diag.Error
 	return d
 }
@@ -227,7 +229,8 @@ func tooLarge(size int64) (why, hint string) {
 	if size <= source.MaxEmbedded {
 		return "", ""
 	}
-	return fmt.Sprintf("it has more than %d MiB", source.MaxEmbedded>>20), "embed what the platform needs of it"
+	return fmt.Sprintf("it has more than %d MiB", source.MaxEmbedded>>20),
+		"embed what the platform needs of it"
 }
 
 // kindOf returns the name of the kind of an irregular file.

@@ -29,7 +29,8 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 	at := d.Sites[0].Position
 	switch selected := p.isSelected(at); {
 	case name == "#assignment" && !p.importing(at.File, OurModule+"/schema"):
-		return d.Hinting(fmt.Sprintf("%s, and below the package clause: import %q", d.Hint, OurModule+"/schema"))
+		return d.Hinting(
+			fmt.Sprintf("%s, and below the package clause: import %q", d.Hint, OurModule+"/schema"))
 	case name == "#assignment":
 		return d
 	case p.dash(at) > 0:
@@ -38,7 +39,8 @@ func (p *Places) missing(name string, d diag.Diagnostic) diag.Diagnostic {
 		return d.Hinting("write [a, b], and of structs [{…}, {…}]")
 	case selected && packagesByName()[name] != "":
 		d.Suggestion = diag.Suggestion{Import: packagesByName()[name]}
-		return d.Hinting(fmt.Sprintf("add this line below the package clause: import %q", packagesByName()[name]))
+		return d.Hinting(
+			fmt.Sprintf("add this line below the package clause: import %q", packagesByName()[name]))
 	case selected && slices.Contains([]string{"var", "local", "data", "module", "each"}, name):
 		d.Message += ": it is of Terraform, and CUE refers to a field or a let by its name alone"
 		return d.Hinting("declare a field, such as _color, and write its name")
@@ -272,7 +274,8 @@ var unreadableKinds = []struct {
 	message string
 	hint    string
 }{
-	{lazyregexp.New(`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
+	{lazyregexp.New(
+		`cannot find package "([^"]+)"|cannot find module providing package (\S+)|no dependency found for (?:package )?"?([^\s"]+)`), diag.Import,
 		"there is no package $1", "correct the import path, or let cue.mod/module.cue depend on its " +
 			"module (`cue mod tidy`) and run `kalypso lock`: a build itself never reaches the network"},
 	{lazyregexp.New(`builtin package "([^"]+)" undefined`), diag.Import,
@@ -300,7 +303,8 @@ var unreadableKinds = []struct {
 	{lazyregexp.New(`^@embed: (.+)`), diag.Compile,
 		"the file cannot be embedded: $1", "correct the file, or the attribute"},
 	{lazyregexp.New(`^string literal not terminated`), diag.Syntax,
-		"a string is not terminated", `close it with " on the same line; text of several lines stands between """`},
+		"a string is not terminated",
+		`close it with " on the same line; text of several lines stands between """`},
 	{lazyregexp.New(`^expected 'EOF', found '([}\])])'`), diag.Syntax,
 		"there is nothing that this $1 closes", "remove it, or open what it is to close"},
 	{lazyregexp.New(`^illegal integer number`), diag.Syntax,

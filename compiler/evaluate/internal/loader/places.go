@@ -41,7 +41,8 @@ type Places struct {
 // NewPlaces returns the places of the files of a package. The names of the files are relative
 // to their root, with a prefix. inst is nil if no package was built.
 func NewPlaces(files *source.Files, prefix string, inst *build.Instance) *Places {
-	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{}, embeds: map[string]string{}}
+	p := &Places{files: files, prefix: prefix, declares: map[model.Position]bool{},
+		embeds: map[string]string{}}
 	p.declared, p.clauses = sync.OnceValue(p.entities), sync.OnceValue(p.comprehensions)
 	p.labels = sync.OnceValue(p.fieldNames)
 	if inst == nil {
@@ -79,7 +80,8 @@ func DeclaresCollection(f *ast.Field) (at token.Pos, ok bool) {
 }
 
 func (p *Places) relative(file string) string {
-	if rel, err := filepath.Rel(p.files.Root, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.files.Root, file); err == nil && filepath.IsAbs(file) &&
+		filepath.IsLocal(rel) {
 		return p.prefix + filepath.ToSlash(rel)
 	} else if err == nil && filepath.IsAbs(file) {
 		return filepath.ToSlash(rel)
@@ -96,7 +98,8 @@ func (p *Places) Of(pos token.Pos) model.Position {
 	if embedded, ok := p.embeds[file]; ok {
 		return model.Position{File: embedded, Line: pos.Line(), Column: pos.Column()}
 	}
-	if !filepath.IsAbs(file) || cuemodule.IsOurs(file, p.files.Root) || filepath.Base(file) == DeclarationsFile {
+	if !filepath.IsAbs(file) || cuemodule.IsOurs(file, p.files.Root) ||
+		filepath.Base(file) == DeclarationsFile {
 		return model.Position{}
 	}
 	rel := p.relative(file)
@@ -123,7 +126,8 @@ func (p *Places) All(positions []token.Pos) []model.Position {
 func (p *Places) Written(v cue.Value) []model.Position {
 	var out []model.Position
 	for _, at := range p.All(cuevalue.Positions(v)) {
-		if !slices.ContainsFunc(out, func(o model.Position) bool { return o.File == at.File && o.Line == at.Line }) {
+		if !slices.ContainsFunc(out,
+			func(o model.Position) bool { return o.File == at.File && o.Line == at.Line }) {
 			out = append(out, at)
 		}
 	}
@@ -229,7 +233,8 @@ func (p *Places) FieldAt(at model.Position) (string, bool) {
 			continue
 		}
 		ast.Walk(f, func(n ast.Node) bool {
-			if field, ok := n.(*ast.Field); ok && isConstraint(field.Value) && p.Of(field.Value.Pos()) == at {
+			if field, ok := n.(*ast.Field); ok && isConstraint(field.Value) &&
+				p.Of(field.Value.Pos()) == at {
 				name, _, _ = ast.LabelName(field.Label)
 			}
 			return name == ""

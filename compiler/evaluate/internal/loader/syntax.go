@@ -27,25 +27,29 @@ var habits = []struct {
 	earlier bool // CUE may stop only in the line after it
 	here    bool // CUE stops in it
 }{
-	{lazyregexp.New(`^(---)\s*$`), "--- is of YAML, and separates nothing in CUE", "remove the line", true, false},
+	{lazyregexp.New(`^(---)\s*$`), "--- is of YAML, and separates nothing in CUE", "remove the line",
+		true, false},
 	{lazyregexp.New(`^\s*(#)(?:[\s#]+(\S.*)|\s*)$`), "a comment begins with //, and not with #",
 		"write // $2", true, false},
 	{lazyregexp.New(`(\{\{)`), "{{…}} is a template of Helm, and CUE has none",
-		`refer to a field or a let by its name, such as _color, or in a text by "\(_color)"`, false, false},
+		`refer to a field or a let by its name, such as _color, or in a text by "\(_color)"`, false,
+		false},
 	{lazyregexp.New(`(\$\{(\w+)\})`), "$1 is a variable of a shell, and CUE has none",
 		`refer to a field or a let by its name, $2, or in a text by "\($2)"; if the text is to hold it as it is, write "$1", and list the path of a value under plain`, false, false},
 	{lazyregexp.New(`^\s*(-)\s`), "a list stands between brackets, and its elements have no dashes",
 		"write [a, b], and of structs [{…}, {…}]", false, false},
 	{lazyregexp.New(`^\s*((?:"[^"]+"|[\w-]+))\s*=\s*["'\d{\[tf]`), "a field has a colon before its " +
 		"value, and not =", "write $1: …", true, false},
-	{lazyregexp.New(`\s(#\s+(\S.*))$`), "a comment begins with //, and not with #", "write // $2", false, true},
+	{lazyregexp.New(`\s(#\s+(\S.*))$`), "a comment begins with //, and not with #", "write // $2",
+		false, true},
 	{lazyregexp.New(`(<<):`), "<< merges a struct into another in YAML, and CUE has none",
 		"name the struct in braces beside the other fields: {_base, size: 1}", false, false},
 	{lazyregexp.New(`:\s*(!!?\w+)\s`), "$1 is a tag of YAML, and CUE has none",
 		`remove it: a text has quotes, as "1", and a number has none`, false, false},
 	{unquotedURL, "a text has quotes", `write "$1"`, true, false},
 	{lazyregexp.New(`(?:^|[:{,])\s*([A-Za-z0-9_]+(?:[-./][A-Za-z0-9_]+)+):`),
-		"a name with other characters than letters, digits and _ has quotes", `write "$1": …`, false, true},
+		"a name with other characters than letters, digits and _ has quotes", `write "$1": …`, false,
+		true},
 	{lazyregexp.New(`:\s*(~)\s*[,}]*\s*$`), "~ is a null of YAML", "remove the field, or write null " +
 		"where null is a value", true, false},
 	{lazyregexp.New(`:\s*([|>][-+]?)\s*$`), "a text of several lines stands between three quotes",
@@ -131,7 +135,8 @@ func (s *sketch) habit(at model.Position) (d diag.Diagnostic, found bool) {
 			}
 			with := strings.NewReplacer(fill...)
 			where := model.Position{File: at.File, Line: line, Column: m[2] + 1}
-			return diag.New(diag.Syntax, with.Replace(h.message)).Hinting(with.Replace(h.hint)).In(where, ""), true
+			return diag.New(diag.Syntax, with.Replace(h.message)).Hinting(with.Replace(h.hint)).In(where,
+				""), true
 		}
 	}
 	return d, false

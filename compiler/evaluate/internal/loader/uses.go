@@ -194,7 +194,8 @@ func goesOnBelow(f *ast.Field) bool {
 }
 
 // selectors calls f with the uses of imported packages in nodes.
-func (p *Places) selectors(f func(*ast.SelectorExpr, *ast.Ident, *ast.ImportSpec), nodes ...ast.Node) {
+func (p *Places) selectors(f func(*ast.SelectorExpr, *ast.Ident, *ast.ImportSpec),
+	nodes ...ast.Node) {
 	for _, n := range nodes {
 		ast.Walk(n, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok {

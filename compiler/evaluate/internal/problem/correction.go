@@ -16,7 +16,8 @@ import (
 // isConstraint reports whether one side of a conflict is a type or a bound, and not a value.
 func isConstraint(text string) bool { return constraint.MatchString(text) }
 
-var constraint = lazyregexp.New(`^(string|bytes|bool|int|float|number|struct|list|[=!]~|[<>]=?|!=|\(|#|\*)`)
+var constraint = lazyregexp.New(
+	`^(string|bytes|bool|int|float|number|struct|list|[=!]~|[<>]=?|!=|\(|#|\*)`)
 
 // breaksType reports whether a conflict is between a value and a constraint of another type.
 func (o Problem) breaksType(message string) bool {
@@ -46,7 +47,10 @@ func (o Problem) givenFirst() []model.Position {
 // "" if the value does not exist in the wanted type.
 func retyped(value, given, wanted string, s *shape.Shape) string {
 	text, _ := strconv.Unquote(value)
-	wants := func(kind string) bool { return slices.Contains(strings.Split(strings.Trim(wanted, "()"), "|"), kind) }
+	wants := func(kind string) bool {
+		return slices.Contains(
+			strings.Split(strings.Trim(wanted, "()"), "|"), kind)
+	}
 	switch {
 	case given == "null":
 		return "remove it: a field that is absent has its default, or no value"
@@ -54,7 +58,8 @@ func retyped(value, given, wanted string, s *shape.Shape) string {
 		return fmt.Sprintf("write it in double quotes: %q", strings.Trim(value, "'"))
 	case slices.Contains([]string{"int", "float", "bool", "number"}, given) && wants("string"):
 		return asString + strconv.Quote(value)
-	case given == "string" && (wants("int") || wants("number") || wants("float")) && number.MatchString(text),
+	case given == "string" && (wants("int") || wants("number") || wants("float")) &&
+		number.MatchString(text),
 		given == "string" && wants("bool") && (text == "true" || text == "false"):
 		return "write it without quotes: " + text
 	case given == "string" && wants("list") && (s == nil || s.Elem == nil || len(s.Elem.Fields) == 0):
@@ -94,7 +99,8 @@ func (o Problem) notAllowed(s *shape.Shape) diag.Diagnostic {
 // profile of the standard library has fixed the field.
 func (o Problem) fixed(given, to string) diag.Diagnostic {
 	by := o.places.Profile(o.Path)
-	return diag.New(diag.NotAllowed, fmt.Sprintf("%s cannot be %s: %s fixes it to %s", o.name(), given, by, to)).
+	return diag.New(diag.NotAllowed,
+		fmt.Sprintf("%s cannot be %s: %s fixes it to %s", o.name(), given, by, to)).
 		Hinting("remove it, or write the entity without " + by)
 }
 

@@ -53,7 +53,8 @@ func (o Problem) Contains(other Problem) bool {
 // own type, and CUE then blames the others.
 func (o Problem) Alternatives() bool {
 	return slices.ContainsFunc(o.Messages, func(m string) bool {
-		return strings.Contains(m, "mismatched types struct and ") || strings.Contains(m, "mismatched types list and struct")
+		return strings.Contains(m, "mismatched types struct and ") ||
+			strings.Contains(m, "mismatched types list and struct")
 	})
 }
 
@@ -162,7 +163,8 @@ func (o Problem) Diagnostic(s, parent *shape.Shape) diag.Diagnostic {
 // schema has a default for the field, the platform excludes it. It does so with a constraint,
 // or with another default, because CUE takes neither of two defaults.
 func valueless(name, constraint string, s *shape.Shape) diag.Diagnostic {
-	d := diag.New(diag.NotConcrete, name+" has no value, only the constraint "+constraint).Hinting("give it a value")
+	d := diag.New(diag.NotConcrete,
+		name+" has no value, only the constraint "+constraint).Hinting("give it a value")
 	if s == nil || s.Usual == "" {
 		return d
 	}
@@ -224,7 +226,8 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 		return diag.New(diag.WrongValue, name+" needs at least one element").Hinting(hint)
 	}
 	if dashed.MatchString(message) {
-		return diag.New(diag.WrongValue, name+": a list stands between brackets, and its elements have no dashes").
+		return diag.New(diag.WrongValue,
+			name+": a list stands between brackets, and its elements have no dashes").
 			Hinting("write " + name + ": [a, b], and of structs [{…}, {…}]")
 	}
 	why, way := o.Reason()
@@ -237,8 +240,8 @@ func (o Problem) wrongValue(s, parent *shape.Shape) diag.Diagnostic {
 // dashed matches CUE's error for an element of a YAML list, - "x".
 var dashed = lazyregexp.New(`^invalid operation -.+ \(- (string|struct|bool|list|null)\)$`)
 
-// wrongType returns the diagnostic that a value has the wrong type. hint is the schema's description of the
-// value.
+// wrongType returns the diagnostic that a value has the wrong type. hint is the schema's
+// description of the value.
 func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) diag.Diagnostic {
 	name := o.name()
 	if len(o.Path) == 0 && given == "struct" {
@@ -264,7 +267,8 @@ func (o Problem) wrongType(given, wanted string, s *shape.Shape, hint string) di
 		hint = "write each by its name: " + o.name() + ": NAME: {…}"
 	}
 	if field := s.OnlyRequired(); wanted == "struct" && field != "" && scalar != nil {
-		hint = strings.TrimSuffix(fmt.Sprintf("write %s: {%s: %s}; %s", o.name(), field, scalar[1], hint), "; ")
+		hint = strings.TrimSuffix(fmt.Sprintf("write %s: {%s: %s}; %s", o.name(), field, scalar[1], hint),
+			"; ")
 	}
 	if given == "struct" && wanted == "list" {
 		hint = strings.TrimSuffix(fmt.Sprintf("write %s: [{…}]; %s", o.name(), hint), "; ")
@@ -310,7 +314,8 @@ func (o Problem) Telling() string {
 	return o.Messages[0]
 }
 
-var conflicting = lazyregexp.New(`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
+var conflicting = lazyregexp.New(
+	`conflicting values ("(?:[^"\\]|\\.)*"|\S+) and (.+?)( \(mismatched types .*)?$`)
 
 // given returns the value that the user gave. Every line of a failed disjunction has it,
 // together with an alternative of the schema.

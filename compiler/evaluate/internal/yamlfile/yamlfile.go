@@ -45,7 +45,8 @@ func Read(name, at string, data []byte) (*ast.File, *diag.Diagnostic) {
 }
 
 // Parse reads a file like Read, and also returns the nodes of the documents.
-func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File, problem *diag.Diagnostic) {
+func Parse(name, at string, data []byte) (docs []*yaml.Node, f *ast.File,
+	problem *diag.Diagnostic) {
 	docs, problem = check(name, data)
 	if problem != nil {
 		return nil, nil, problem
@@ -122,7 +123,8 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 			return nil, unbounded(e.Line, e.Column, e.Message, "write the file without it")
 		}
 		d := diag.New(diag.Syntax, "the file is not valid YAML: "+e.Message).
-			In(model.Position{File: name, Line: max(e.Line, 1), Column: max(e.Column, 1)}, "").Hinting("correct the file")
+			In(model.Position{File: name, Line: max(e.Line, 1), Column: max(e.Column, 1)},
+				"").Hinting("correct the file")
 		return nil, &d
 	}
 	yamlnodes.MarkTags(data, docs)
@@ -130,14 +132,18 @@ func check(name string, data []byte) ([]*yaml.Node, *diag.Diagnostic) {
 		is, most  int64
 		why, hint string
 	}{
-		{cost.Aliased, maxAliased, "its aliases write out more than %d values", "write what is needed, without aliases"},
+		{cost.Aliased, maxAliased, "its aliases write out more than %d values",
+			"write what is needed, without aliases"},
 		{cost.Merged, maxMergedPairs, "the mappings with a merge key, <<, have too many keys",
 			"write the keys without merging"},
 		{scanned(cost, data), maxScanned, "its aliases refer to lists or mappings in brackets too often",
 			"write what is needed, without aliases"},
-		{cost.Entries, maxEntries, "it has more than %d entries", "keep what is needed of it, or divide the file"},
-		{cost.Pairs, maxPairs, "a list or mapping has too many entries", "keep what is needed of it, or divide it"},
-		{cost.Levels, maxLevels, "its values nest too deep", "make the structure flatter, or divide the file"},
+		{cost.Entries, maxEntries, "it has more than %d entries",
+			"keep what is needed of it, or divide the file"},
+		{cost.Pairs, maxPairs, "a list or mapping has too many entries",
+			"keep what is needed of it, or divide it"},
+		{cost.Levels, maxLevels, "its values nest too deep",
+			"make the structure flatter, or divide the file"},
 	} {
 		if b.is > b.most {
 			why := b.why
@@ -179,7 +185,8 @@ func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 		return diag.New(diag.Syntax, "the file is UTF-16").In(model.Position{File: name, Line: 1,
 			Column: 1}, "").Hinting("save the file as UTF-8"), true
 	}
-	at := bytes.IndexFunc(data, func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' })
+	at := bytes.IndexFunc(data,
+		func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' })
 	for i := 0; i < len(data); i++ {
 		cr := bytes.IndexByte(data[i:], '\r')
 		if cr < 0 {
@@ -201,7 +208,8 @@ func badBreak(name string, data []byte) (d diag.Diagnostic, found bool) {
 	column := at - (bytes.LastIndexByte(data[:at], '\n') + 1)
 	return diag.New(diag.Syntax, fmt.Sprintf("the file has a line break of another kind, %U", r)).
 		In(model.Position{File: name, Line: line + 1, Column: column + 1}, "").
-		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes", r)), true
+		Hinting(fmt.Sprintf("end lines with a line feed; in a text, write \"\\u%04X\" in double quotes",
+			r)), true
 }
 
 // first returns the first node in a document that is wanted. It returns nil if there is no such
@@ -220,7 +228,8 @@ func first(n *yaml.Node, wanted func(*yaml.Node) bool) *yaml.Node {
 
 // isLongNumber reports whether a node is a number with too many digits.
 func isLongNumber(n *yaml.Node) bool {
-	return n.Kind == yaml.ScalarNode && len(n.Value) > maxDigits && (n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
+	return n.Kind == yaml.ScalarNode && len(n.Value) > maxDigits &&
+		(n.Style == 0 || n.Style&yaml.TaggedStyle != 0) &&
 		(n.ShortTag() == "!!int" || n.ShortTag() == "!!float")
 }
 
@@ -348,9 +357,10 @@ func badKey(name string, doc *yaml.Node, is func(*yaml.Node) bool) (d diag.Diagn
 		return d, false
 	}
 	return diag.New(diag.WrongValue,
-		fmt.Sprintf("the key %s is no text, and has another name for other readers", key.Value)).
-		In(model.Position{File: name, Line: key.Line, Column: key.Column}, "").
-		Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)), true
+			fmt.Sprintf("the key %s is no text, and has another name for other readers", key.Value)).
+			In(model.Position{File: name, Line: key.Line, Column: key.Column}, "").
+			Hinting(fmt.Sprintf("quote it if it is a text, %q, or write the name that is meant", key.Value)),
+		true
 }
 
 // isNegative reports whether a key is a negative number, which CUE does not accept as a name.
@@ -387,9 +397,11 @@ func Ambiguous(name string, docs []*yaml.Node) (d diag.Diagnostic, found bool) {
 		}
 		if n := first(doc, isAmbiguous); n != nil {
 			return diag.New(diag.WrongValue,
-				fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads", n.Value)).
+				fmt.Sprintf("%s is a string in YAML 1.2, and something else in YAML 1.1, which Helm reads",
+					n.Value)).
 				In(model.Position{File: name, Line: n.Line, Column: n.Column}, "").
-				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number", n.Value)), true
+				Hinting(fmt.Sprintf("quote it if it is a text, %q, or write true, false or the number",
+					n.Value)), true
 		}
 	}
 	return d, false

@@ -61,7 +61,8 @@ func (r *Reader) Documents(source string, text []byte) (docs []any, err error) {
 			if several := (*yaml.TypeError)(nil); errors.As(err, &several) {
 				message = several.Errors[0]
 			}
-			return nil, refusal.New(diag.Render, "check the file", "%s: not YAML that Kustomize reads: %s", source, message)
+			return nil, refusal.New(diag.Render, "check the file", "%s: not YAML that Kustomize reads: %s",
+				source, message)
 		}
 		if doc != nil {
 			docs = append(docs, doc)
@@ -101,7 +102,8 @@ func (r *Reader) Add(source string, v model.Value, size int) error {
 }
 
 func tooLarge(source string) error {
-	return refusal.New(diag.Unbounded, "render less in one deployment target, or let the reconciler render the source",
+	return refusal.New(diag.Unbounded,
+		"render less in one deployment target, or let the reconciler render the source",
 		"%s: the manifests are larger than %d MiB", source, MaxSize>>20)
 }
 
@@ -145,7 +147,8 @@ func problem(v model.Value) string {
 		}
 		return ""
 	} else if ok && items.Kind() == model.List {
-		return "has items, which reconcilers apply as objects of their own, and its kind does not end in List"
+		return "has items, which reconcilers apply as objects of their own, and its kind does not end " +
+			"in List"
 	}
 	metadata := at(v, "metadata")
 	if text(metadata, "name") == "" {

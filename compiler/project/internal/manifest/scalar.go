@@ -16,7 +16,8 @@ import (
 // is the int 1000. Timestamps stay strings.
 func scalar(n *yaml.Node) (model.Value, error) {
 	tagged := n.Style&yaml.TaggedStyle != 0
-	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|
+		yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	switch tag := n.ShortTag(); {
 	case !tagged && quoted, tagged && (tag == "!!str" || n.Tag == "!"):
 		return model.StringOf(n.Value), nil
@@ -28,7 +29,8 @@ func scalar(n *yaml.Node) (model.Value, error) {
 			return model.StringOf(n.Value), nil
 		}
 		return resolve(n, n.Value)
-	case tag == "!!int", tag == "!!float", tag == "!!bool", tag == "!!null", tag == "!!binary", tag == "!!timestamp":
+	case tag == "!!int", tag == "!!float", tag == "!!bool", tag == "!!null", tag == "!!binary",
+		tag == "!!timestamp":
 		return resolve(n, tag+" "+strconv.Quote(n.Value))
 	default:
 		return model.Value{}, fmt.Errorf("line %d: the tag %s means nothing to Kubernetes", n.Line, tag)
@@ -45,7 +47,8 @@ func ambiguous(s string) bool {
 	case '0' <= c && c <= '9':
 		return true
 	case c == '+' || c == '-' || c == '.':
-		return len(s) > 1 && strings.IndexByte("0123456789.iInN", s[1]) >= 0 && strings.Trim(s, "-.") != ""
+		return len(s) > 1 && strings.IndexByte("0123456789.iInN", s[1]) >= 0 &&
+			strings.Trim(s, "-.") != ""
 	case strings.IndexByte("yYnNtTfFoO~", c) >= 0:
 		return len(s) <= len("false")
 	}

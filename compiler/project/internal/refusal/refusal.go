@@ -40,7 +40,8 @@ func oneLine(s string) string {
 	s = strings.ReplaceAll(s, ":; ", ": ")
 	s = strings.TrimRight(s, ".; ")
 	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage/2], "") + " … " + strings.ToValidUTF8(s[len(s)-maxMessage/2:], "")
+		s = strings.ToValidUTF8(s[:maxMessage/2], "") + " … " +
+			strings.ToValidUTF8(s[len(s)-maxMessage/2:], "")
 	}
 	return s
 }

@@ -89,7 +89,8 @@ func New(o Options) (*Server, error) {
 	o.Now, o.Wait = httpclient.Clock(o.Now, o.Wait)
 	s := &Server{o: o, base: o.Transport}
 	if s.base == nil {
-		s.base = noNulls{httpclient.Transport(httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}
+		s.base = noNulls{httpclient.Transport(
+			httpclient.Options{Dial: 10 * time.Second, Answer: time.Minute})}
 	}
 	if o.OnePatience {
 		s.budget = &budget{left: patience}
@@ -107,12 +108,13 @@ func (s *Server) Now() time.Time { return s.o.Now() }
 // method, such as redirects of renamed repositories. If a POST was redirected as a GET, it would
 // have no effect and look successful.
 func (s *Server) Client() *http.Client {
-	return &http.Client{Transport: &transport{s}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects || r.Method != via[0].Method || !s.owns(r.URL) {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}}
+	return &http.Client{Transport: &transport{s},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || r.Method != via[0].Method || !s.owns(r.URL) {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}}
 }
 
 // owns reports whether a request to a URL may have the credentials.
@@ -169,7 +171,8 @@ func (s *Server) Do(ctx context.Context, method func(context.Context) error) err
 }
 
 // Ask is Do for a method with a result.
-func Ask[T any](ctx context.Context, s *Server, method func(context.Context) (T, error)) (T, error) {
+func Ask[T any](ctx context.Context, s *Server, method func(context.Context) (T, error)) (T,
+	error) {
 	var answer T
 	err := s.Do(ctx, func(ctx context.Context) (err error) {
 		answer, err = method(ctx)
@@ -198,7 +201,8 @@ func (s *Server) Wait(ctx context.Context, d time.Duration) error {
 	until := now.Add(d)
 	b, within := ctx.Value(budgetKey{}).(*budget)
 	if within && !b.take(now, until) || !within && d > patience {
-		return &forge.UnavailableError{Host: s.Host(), Until: until, Err: fmt.Errorf("waiting for more than %s", patience)}
+		return &forge.UnavailableError{Host: s.Host(), Until: until,
+			Err: fmt.Errorf("waiting for more than %s", patience)}
 	}
 	return s.o.Wait(ctx, d)
 }

@@ -145,7 +145,8 @@ func hasNull(data []byte) bool {
 
 // judge decides how to continue after an answer. It returns an error, or a pause before a retry,
 // or a pause of zero if the answer is the result.
-func (t *transport) judge(r *http.Request, response *http.Response, err error, attempt int) (time.Duration, error) {
+func (t *transport) judge(r *http.Request, response *http.Response, err error,
+	attempt int) (time.Duration, error) {
 	pause := firstWait << attempt
 	tooLong, unavailable := (*httpclient.TooLongError)(nil), (*forge.UnavailableError)(nil)
 	switch {
@@ -159,12 +160,14 @@ func (t *transport) judge(r *http.Request, response *http.Response, err error, a
 		code := response.StatusCode
 		switch {
 		case limited(response) && attempt == repeats:
-			return 0, &forge.UnavailableError{Host: t.Host(), Until: t.Now().Add(t.retryAfter(response, attempt)),
-				Err: errors.New("too many requests")}
+			return 0, &forge.UnavailableError{Host: t.Host(),
+				Until: t.Now().Add(t.retryAfter(response, attempt)),
+				Err:   errors.New("too many requests")}
 		case limited(response):
 			return t.retryAfter(response, attempt), nil
 		case code == http.StatusUnauthorized, code == http.StatusForbidden,
-			code == http.StatusNotFound && t.o.Hidden != "" && strings.Contains(messageOf(response), t.o.Hidden):
+			code == http.StatusNotFound && t.o.Hidden != "" &&
+				strings.Contains(messageOf(response), t.o.Hidden):
 			return 0, t.refused(r, response)
 		case code < 500 || code == http.StatusNotImplemented:
 			return 0, nil
