@@ -10,8 +10,7 @@ import (
 )
 
 // The bounds of one run of a template: bytes of output, and steps. They depend only on the
-// template and its data, so that a template fails in the same way on every machine. They do
-// not count the comparisons of text/template, and the sorting of a mapping's keys in range.
+// template and its data, so that a template fails in the same way on every machine.
 const (
 	maxOutput = 4 << 20 // bytes of output, and of the values of a call
 	maxSteps  = 1 << 19 // a round of a loop, a node that writes, and a call are steps
@@ -39,6 +38,22 @@ func (r *run) spend(steps int) {
 		panic(exceeded(
 			"it goes on for too long: a loop or a recursion has too many rounds, or works on too much"))
 	}
+}
+
+// read counts what text/template itself reads of a value: it compares texts byte by byte, and range
+// sorts the keys of a mapping.
+func (r *run) read(v reflect.Value) reflect.Value {
+	of := v
+	if of.Kind() == reflect.Interface {
+		of = of.Elem()
+	}
+	switch of.Kind() {
+	case reflect.String:
+		r.spend(of.Len() / stepSize)
+	case reflect.Map:
+		r.spend(of.Len() / 2)
+	}
+	return v
 }
 
 // walk visits a value, and the values in it.

@@ -30,10 +30,17 @@ type place struct {
 // it. The output of an action goes through it. Templates may not call it.
 const markFunction = "kalypsoMark"
 
+// readFunction is the function that programOf inserts where text/template reads a value. Templates
+// may not call it.
+const readFunction = "kalypsoRead"
+
+// comparisons are the functions of text/template that read their arguments, and are its own.
+var comparisons = namesOf("eq ne lt le gt ge")
+
 // parseFunctions are the functions for the parser. They include the refused functions, so that
 // programOf can report them with their line.
 var parseFunctions = sync.OnceValue(func() template.FuncMap {
-	all := template.FuncMap{markFunction: (*run)(nil).mark}
+	all := template.FuncMap{markFunction: (*run)(nil).mark, readFunction: (*run)(nil).read}
 	for name, f := range functions() {
 		all[name] = f
 	}
@@ -142,6 +149,7 @@ func (i *instrument) list(l *parse.ListNode) {
 			i.branch(&n.BranchNode)
 		case *parse.RangeNode:
 			i.branch(&n.BranchNode)
+			n.Pipe.Cmds = append(n.Pipe.Cmds, read(n.Pos))
 		case *parse.TemplateNode:
 			i.pipe(n.Pipe)
 		}
@@ -160,11 +168,34 @@ func (i *instrument) pipe(p *parse.PipeNode) {
 	if p == nil {
 		return
 	}
-	for _, c := range p.Cmds {
+	cmds := p.Cmds
+	p.Cmds = nil
+	for n, c := range cmds {
 		for _, arg := range c.Args {
 			i.argument(arg)
 		}
+		if f, ok := c.Args[0].(*parse.IdentifierNode); ok && comparisons[f.Ident] {
+			if n > 0 {
+				p.Cmds = append(p.Cmds, read(c.Pos))
+			}
+			for k, arg := range c.Args[1:] {
+				switch arg.(type) {
+				case *parse.NilNode, *parse.NumberNode, *parse.BoolNode, *parse.StringNode:
+				default:
+					c.Args[k+1] = &parse.PipeNode{NodeType: parse.NodePipe, Pos: c.Pos,
+						Cmds: []*parse.CommandNode{
+							{NodeType: parse.NodeCommand, Pos: c.Pos, Args: []parse.Node{arg}}, read(c.Pos)}}
+				}
+			}
+		}
+		p.Cmds = append(p.Cmds, c)
 	}
+}
+
+// read returns a call of readFunction on the value of a pipeline.
+func read(at parse.Pos) *parse.CommandNode {
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at,
+		Args: []parse.Node{parse.NewIdentifier(readFunction).SetPos(at)}}
 }
 
 // argument checks the arguments of a command.

@@ -89,7 +89,7 @@ func (r *run) mark(n int, printed ...any) (any, error) {
 // execute runs a program on the data of a template.
 func (p *program) execute(s source, data map[string]any) (*output, *diag.Diagnostic) {
 	r := &run{output: output{source: s, from: p.places}}
-	bound := template.FuncMap{markFunction: r.mark}
+	bound := template.FuncMap{markFunction: r.mark, readFunction: r.read}
 	for _, name := range p.used {
 		bound[name] = r.bounded(name)
 	}
@@ -136,7 +136,7 @@ func (s source) failure(err error, data map[string]any) diag.Diagnostic {
 	}
 	line, expression, what := m[1], m[2], m[3]
 	where := "in line " + line
-	if expression != "" && !strings.Contains(expression, markFunction) {
+	if expression != "" && expression != readFunction && !strings.Contains(expression, markFunction) {
 		where += ", at " + withoutOwn(expression)
 	}
 	key := missing.FindStringSubmatch(what)
@@ -170,10 +170,16 @@ func besides(chain, missing string, data map[string]any) []string {
 	return nil
 }
 
-// own are the marks in an expression.
-var own = lazyregexp.New(` \| ` + markFunction + ` \d+`)
+// own are the calls in an expression that programOf inserted, and ownRead those with the
+// parentheses that they need.
+var (
+	own     = lazyregexp.New(` \| (?:` + markFunction + ` \d+|` + readFunction + `\b)`)
+	ownRead = lazyregexp.New(`\(([^()]*|\([^()]*\)) \| ` + readFunction + `\)`)
+)
 
-func withoutOwn(text string) string { return own.ReplaceAllString(text, "") }
+func withoutOwn(text string) string {
+	return own.ReplaceAllString(ownRead.ReplaceAllString(text, "$1"), "")
+}
 
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }),
