@@ -106,8 +106,8 @@ func reachOf(r *model.Registration, s dependency.Source) address.Reach {
 	return out
 }
 
-// Locked is a platform with pinned sources.
-type Locked struct {
+// LockResult is a platform with pinned sources.
+type LockResult struct {
 	Build   *Build
 	Sources []dependency.Result
 }
@@ -125,7 +125,7 @@ const maxRounds = 4
 // write anything, because it could lose pins. Only one process at a time can lock a platform; the
 // others wait.
 func Lock(ctx context.Context, r Request, f dependency.Fetcher,
-	renew func(dependency.Use) bool) (*Locked, error) {
+	renew func(dependency.Use) bool) (*LockResult, error) {
 	root, err := source.Root(r.Dir)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher,
 	}
 	defer release()
 	r.Environments = nil
-	var out *Locked
+	var out *LockResult
 	first := map[dependency.Source]dependency.Result{} // from the first round that knew it
 	for range maxRounds {
 		b, err := plan(ctx, r)
@@ -146,7 +146,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher,
 		defer b.Close() //nolint:errcheck // a temporary folder is left
 		if unreadable := dependency.UnreadableLock(b.Diagnostics); len(unreadable) > 0 {
 			b.Diagnostics = unreadable
-			return &Locked{Build: b}, nil
+			return &LockResult{Build: b}, nil
 		}
 		fresh := func(u dependency.Use) bool {
 			_, seen := first[u.Source]
@@ -169,7 +169,7 @@ func Lock(ctx context.Context, r Request, f dependency.Fetcher,
 			first[s.Source], more = s, more || s.Status == dependency.Added ||
 				s.Status == dependency.Updated || s.Status == dependency.Fetched
 		}
-		out = &Locked{b, sources}
+		out = &LockResult{b, sources}
 		if !more {
 			break
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// Pinned returns a fetcher for the sources that the kalypso.lock of a platform pins. It fetches
-// each source within the reach that the platform allows, which it reads on the first fetch.
+// PinnedFetcher returns a fetcher for the sources that the kalypso.lock of a platform pins. It
+// fetches each source within the reach that the platform allows, which it reads on the first fetch.
 // Sources that the platform does not use, or that errors hide, must not be on this machine.
-func Pinned(ctx context.Context, r Request, f dependency.Fetcher) dependency.Fetcher {
-	return &pinned{f, sync.OnceValues(func() (map[dependency.Source]address.Reach, error) {
+func PinnedFetcher(ctx context.Context, r Request, f dependency.Fetcher) dependency.Fetcher {
+	return &pinnedFetcher{f, sync.OnceValues(func() (map[dependency.Source]address.Reach, error) {
 		r.Environments = nil
 		b, err := plan(ctx, r)
 		if err != nil {
@@ -29,14 +29,14 @@ func Pinned(ctx context.Context, r Request, f dependency.Fetcher) dependency.Fet
 	})}
 }
 
-type pinned struct {
+type pinnedFetcher struct {
 	dependency.Fetcher
 	reaches func() (map[dependency.Source]address.Reach, error)
 }
 
-func (p *pinned) Within(address.Reach) dependency.Fetcher { return p }
+func (p *pinnedFetcher) Within(address.Reach) dependency.Fetcher { return p }
 
-func (p *pinned) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
+func (p *pinnedFetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
 	reaches, err := p.reaches()
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // registry has the pinned content of registrations.
 type registry struct{ *dependency.Library }
 
-func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.Pinned,
+func (r registry) Content(ctx context.Context, of *model.Registration) (*registration.PinnedContent,
 	[]diag.Diagnostic) {
 	entry, ds := r.Pinned(sourceOf(of))
 	if len(ds) > 0 {
@@ -33,7 +33,7 @@ func (r registry) Content(ctx context.Context, of *model.Registration) (*registr
 		ds, err := installModules(ctx, modules, r.Library)
 		return tree, ds, err
 	}
-	return &registration.Pinned{Revision: entry.Revision, Content: model.Digest(entry.Content),
+	return &registration.PinnedContent{Revision: entry.Revision, Content: model.Digest(entry.Content),
 		Files: files}, nil
 }
 

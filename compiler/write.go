@@ -47,8 +47,8 @@ func (o Output) folder(environment string) string {
 	return environment
 }
 
-// Written describes the files and commits that a build wrote.
-type Written struct {
+// WriteResult describes the files and commits that a build wrote.
+type WriteResult struct {
 	// Changes are by environment. Environments that were not written are absent.
 	Changes map[string]*tree.Changes
 	// Commits are the new commits, sorted by branch.
@@ -66,7 +66,7 @@ type Commit struct {
 
 // Write compiles environments and writes their trees. Without a folder or a repository it only
 // compiles.
-func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
+func Write(ctx context.Context, r Request, o Output) (*Build, *WriteResult, error) {
 	switch {
 	case o.Git != "":
 		return writeGit(ctx, r, o)
@@ -74,7 +74,7 @@ func Write(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
 		return writeDir(ctx, r, o)
 	}
 	b, err := Compile(ctx, r)
-	return b, &Written{}, err
+	return b, &WriteResult{}, err
 }
 
 // Options returns the options for writing an environment's tree.
@@ -109,18 +109,18 @@ type output interface {
 	folders() ([]string, error)
 	record(folder string) (*tree.Record, string)
 	// write writes the trees of environments of a build.
-	write(ctx context.Context, b *Build, environments []*engine.Environment, w *Written) error
+	write(ctx context.Context, b *Build, environments []*engine.Environment, w *WriteResult) error
 	close() error
 }
 
 // writeTo compiles environments and writes them to an output.
-func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w *Written,
+func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w *WriteResult,
 	err error) {
 	defer func() { err = errors.Join(err, out.close()) }()
 	if b, err = plan(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	w = &Written{Changes: map[string]*tree.Changes{}}
+	w = &WriteResult{Changes: map[string]*tree.Changes{}}
 	if err = b.writeTo(ctx, r, o, out, w); err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}
@@ -128,7 +128,8 @@ func writeTo(ctx context.Context, r Request, o Output, out output) (b *Build, w 
 	return b, w, nil
 }
 
-func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output, w *Written) error {
+func (b *Build) writeTo(ctx context.Context, r Request, o Output, out output,
+	w *WriteResult) error {
 	previous, problems, err := out.previous(b)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (o Output) sound(record *tree.Record, ds []diag.Diagnostic) (*tree.Record, 
 
 // writeDir writes the trees to folders. Each folder is locked only from reading its record until
 // writing it. Another build may lock it then, and wait for the next folder.
-func writeDir(ctx context.Context, r Request, o Output) (*Build, *Written, error) {
+func writeDir(ctx context.Context, r Request, o Output) (*Build, *WriteResult, error) {
 	if info, err := os.Stat(o.Dir); err == nil && !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder, so no tree can be written to it", o.Dir)
 	}
@@ -217,7 +218,7 @@ func (o *dirOutput) record(folder string) (*tree.Record, string) {
 }
 
 func (o *dirOutput) write(ctx context.Context, b *Build, environments []*engine.Environment,
-	w *Written) error {
+	w *WriteResult) error {
 	for _, e := range environments {
 		dir := o.dirs[e.Name]
 		c, ds, err := dir.Write(ctx, e.Tree, o.options(b, e))
@@ -242,7 +243,7 @@ func (o *dirOutput) close() error {
 
 // writeGit writes the trees as one commit of each branch. If another process moves a branch in
 // the meantime, it starts over with the new branch.
-func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *Written, err error) {
+func writeGit(ctx context.Context, r Request, o Output) (b *Build, w *WriteResult, err error) {
 	repository, err := tree.OpenRepository(o.Git)
 	if err != nil {
 		return nil, nil, err
@@ -358,7 +359,7 @@ func (o *gitOutput) record(folder string) (*tree.Record, string) {
 }
 
 func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.Environment,
-	w *Written) error {
+	w *WriteResult) error {
 	for _, name := range slices.Sorted(maps.Keys(o.branches)) {
 		if err := o.commit(ctx, b, environments, w, name); err != nil {
 			return err
@@ -369,7 +370,7 @@ func (o *gitOutput) write(ctx context.Context, b *Build, environments []*engine.
 
 // commit writes the environments that are kept in a branch.
 func (o *gitOutput) commit(ctx context.Context, b *Build, environments []*engine.Environment,
-	w *Written, name string) error {
+	w *WriteResult, name string) error {
 	var placements []tree.Placement
 	var names []string
 	for _, e := range environments {

@@ -19,13 +19,13 @@ type fleet struct {
 }
 
 // commit adds a commit that wants a digest of the assignment.
-func (f *fleet) commit(digest string) *state.Wanted {
+func (f *fleet) commit(digest string) *state.DesiredState {
 	commits := append([]state.Commit{{ID: fmt.Sprintf("%040x", len(f.commits)+1)}}, f.commits...)
 	if len(f.commits) > 0 && f.digest != digest {
 		commits[1].Was = map[string]string{state.Key("edge", "hello-main"): f.digest}
 	}
 	f.commits, f.digest = commits, digest
-	w := &state.Wanted{Environment: "prod", Commits: commits, Folders: []state.Folder{{
+	w := &state.DesiredState{Environment: "prod", Commits: commits, Folders: []state.Folder{{
 		Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Version: digest, Digest: digest}},
 	}}}
 	for i := range f.hosts {
@@ -37,7 +37,7 @@ func (f *fleet) commit(digest string) *state.Wanted {
 func host(i int) string { return fmt.Sprintf("host%05d", i) }
 
 // says reports that a host runs the n-th commit.
-func (r *running) says(c *clock, i, commit int, s state.Reported, message string) {
+func (r *running) says(c *clock, i, commit int, s state.ReportedState, message string) {
 	r.t.Helper()
 	r.report(state.Report{Cluster: host(i), Received: c.now(), Items: []state.Item{{Assignment: "prod/edge/hello-main", Commit: fmt.Sprintf("%040x", commit), State: s, Message: message}}})
 }
@@ -126,7 +126,7 @@ func TestPast(t *testing.T) {
 		want = append([]string{c.now().Format(time.TimeOnly) + " " + s}, want...)
 	}
 	note("->missing")
-	for _, s := range []state.Reported{state.ReportedProgressing, state.ReportedFailed, state.ReportedProgressing, state.ReportedOK} {
+	for _, s := range []state.ReportedState{state.ReportedProgressing, state.ReportedFailed, state.ReportedProgressing, state.ReportedOK} {
 		c.pass(time.Minute)
 		was := r.counts()
 		for i, n := range was {

@@ -14,7 +14,7 @@ import (
 func conflicts(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	one, two := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
-	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
+	w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
 		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Digest: "d"}}}}}
 	one.want(w)
 	two.look()

@@ -19,7 +19,7 @@ func early(t *testing.T, database func() string) {
 		return startWith(t, name, hub.Options{StaleAfter: anHour, Grace: time.Minute, Now: c.now})
 	}
 	a := open()
-	report := func(cluster, commit string, reported state.Reported, want state.Outcome) {
+	report := func(cluster, commit string, reported state.ReportedState, want state.Outcome) {
 		t.Helper()
 		items := []state.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: reported}}
 		got, err := a.Report(t.Context(), &state.Report{Cluster: cluster, Received: c.now(), At: c.now(), Items: items})

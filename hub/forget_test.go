@@ -15,7 +15,7 @@ import (
 func forgotten(t *testing.T, database func() string) {
 	c, name := newClock(), database()
 	one, two := start(t, name, c, time.Hour), start(t, name, c, time.Hour)
-	one.want(&state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}}, Folders: []state.Folder{
+	one.want(&state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}}, Folders: []state.Folder{
 		{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Digest: "d"}}},
 		{Name: "vm", ClusterType: "vm", Targets: []state.Target{{Name: "agent-main", Workload: "agent", Digest: "d"}, {Name: "shop-main", Workload: "shop", Digest: "d"}}},
 	}})

@@ -15,10 +15,10 @@ import (
 	"github.com/kalypso-io/kalypso/internal/testing/isolated"
 )
 
-func simple() (*state.Wanted, func(c *clock, r state.Reported) state.Report) {
-	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
+func simple() (*state.DesiredState, func(c *clock, r state.ReportedState) state.Report) {
+	w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
 		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Digest: "d"}}}}}
-	return w, func(c *clock, reported state.Reported) state.Report {
+	return w, func(c *clock, reported state.ReportedState) state.Report {
 		c.pass(time.Second)
 		return state.Report{Cluster: "c", At: c.now(), Received: c.now(), Snapshot: true, Items: []state.Item{{Assignment: "prod/edge/shop-main", Commit: "4f2a", State: reported, Message: reported.String()}}}
 	}

@@ -111,7 +111,7 @@ var rings = []string{"canary", "stores"}
 
 // less returns a wanted state. It puts folders in random rings, and sometimes removes a target or a
 // cluster.
-func less(w *hubtest.World, wanted *state.Wanted) *state.Wanted {
+func less(w *hubtest.World, wanted *state.DesiredState) *state.DesiredState {
 	for i := range wanted.Folders {
 		wanted.Folders[i].Ring = rings[w.IntN(len(rings))]
 	}
@@ -137,7 +137,7 @@ func past(w *hubtest.World, r *running, c *clock, steps int) (moments []moment) 
 			w.Commit()
 			r.want(less(w, w.Wanted()))
 		case 1: // without any content, and with all of it again
-			r.want(&state.Wanted{Environment: hubtest.Environment})
+			r.want(&state.DesiredState{Environment: hubtest.Environment})
 		default:
 			r.report(w.Report(c.now()))
 		}
@@ -391,7 +391,7 @@ func releases(t *testing.T, database func() string) {
 	w, c, name := hubtest.New(1), newClock(), database()
 	r := start(t, name, c, time.Hour)
 	r.want(w.Wanted())
-	tell := func(s state.Reported) {
+	tell := func(s state.ReportedState) {
 		commit := r.Fleet().Environments()[0].Commits[0].ID
 		for _, cluster := range []string{"c0", "c1", "c2", "c3", "c4", "c5", "x0"} {
 			clusterType := map[byte]string{'c': "edge", 'x': "box"}[cluster[0]]
@@ -402,7 +402,7 @@ func releases(t *testing.T, database func() string) {
 			r.report(report)
 		}
 	}
-	set := func(s state.Reported) {
+	set := func(s state.ReportedState) {
 		tell(s)
 		c.pass(time.Minute)
 		r.look()

@@ -128,7 +128,7 @@ type loader struct {
 }
 
 // Wanted sets the wanted state of an environment, as a loader of the store.
-func (l *loader) Wanted(w *state.Wanted) { l.fleet.RestoreWanted(l.now, w) }
+func (l *loader) Wanted(w *state.DesiredState) { l.fleet.RestoreDesiredState(l.now, w) }
 
 // Environments restores the order of the environments.
 func (l *loader) Environments(names []string) { l.fleet.Order(names) }
@@ -137,7 +137,7 @@ func (l *loader) Environments(names []string) { l.fleet.Order(names) }
 func (l *loader) Cluster(c state.Contact) { l.fleet.RestoreCluster(c) }
 
 // Assignment restores the state of an assignment on a cluster.
-func (l *loader) Assignment(environment, cluster, target string, s state.Stored) {
+func (l *loader) Assignment(environment, cluster, target string, s state.StoredState) {
 	l.fleet.Restore(environment, cluster, target, s)
 }
 

@@ -108,7 +108,7 @@ func (r *running) look() {
 	}
 }
 
-func (r *running) want(w *state.Wanted) {
+func (r *running) want(w *state.DesiredState) {
 	r.t.Helper()
 	if err := r.Want(context.Background(), 0, w); err != nil {
 		r.t.Fatal(err)

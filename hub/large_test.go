@@ -29,7 +29,7 @@ func large(t *testing.T, database func() string) {
 		}
 		return counts
 	}
-	write := func(w *state.Wanted, then func() error) error {
+	write := func(w *state.DesiredState, then func() error) error {
 		_, err := s.Write(ctx, func(tx *store.Tx) error {
 			if err := tx.Wanted(ctx, c.now(), 0, w); err != nil {
 				return err

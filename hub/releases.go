@@ -11,8 +11,8 @@ import (
 )
 
 // Want replaces the wanted state of an environment, which has a position among all environments. It
-// requires the limits that state.Wanted.Bound sets for a database.
-func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
+// requires the limits that state.DesiredState.Bound sets for a database.
+func (h *Hub) Want(ctx context.Context, position int, w *state.DesiredState) error {
 	return h.Do(ctx, func(ctx context.Context, tx *store.Tx) (*state.Changes, error) {
 		// The old state may have been complete for less than releaseEvery.
 		if _, err := h.judgeReleases(ctx, tx, h.fleet.Load(), h.options.Now()); err != nil {
@@ -21,7 +21,7 @@ func (h *Hub) Want(ctx context.Context, position int, w *state.Wanted) error {
 		if err := tx.Wanted(ctx, h.now, position, w); err != nil {
 			return nil, err
 		}
-		var before *state.Wanted
+		var before *state.DesiredState
 		for _, is := range h.fleet.Load().Environments() {
 			if is.Environment == w.Environment {
 				before = is

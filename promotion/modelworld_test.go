@@ -145,7 +145,7 @@ func readModelPolicy(dir string) (*modelPolicy, error) {
 // brokenBase is in a base.txt that does not compile.
 const brokenBase = "broken"
 
-func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*subject.Compiled, error) {
+func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*subject.Compilation, error) {
 	p, err := readModelPolicy(r.Dir)
 	if err != nil {
 		return nil, err
@@ -160,9 +160,9 @@ func (m modelSubject) Compile(_ context.Context, r subject.CompileRequest) (*sub
 	}
 	i := slices.IndexFunc(p.Environments, func(e modelEnvironment) bool { return e.Name == r.Environment })
 	if i < 0 {
-		return &subject.Compiled{Missing: true, Errors: 1}, nil
+		return &subject.Compilation{Missing: true, Errors: 1}, nil
 	}
-	out := &subject.Compiled{Options: tree.Options{
+	out := &subject.Compilation{Options: tree.Options{
 		Platform: "example.com/platform@v0", Environment: r.Environment, Formerly: r.Formerly, Source: r.Source,
 		Compiler: tree.Compiler{Version: "v0", CUE: "v0", Schema: "v0"},
 	}}
@@ -242,7 +242,7 @@ type modelReport struct {
 
 func (c *modelClusters) Name() string { return "the model's clusters" }
 
-func (c *modelClusters) Reports(_ context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+func (c *modelClusters) Reports(_ context.Context, w *rollout.DesiredState) ([]rollout.Report, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []rollout.Report

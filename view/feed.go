@@ -9,14 +9,14 @@ import (
 // replaces it. Several goroutines may call its methods. The zero Feed has no source.
 type Feed struct {
 	mu         sync.Mutex
-	current    *fed
+	current    *feedSource
 	failure    string // why the current source is older than the platform
 	generation int
 	changed    chan struct{} // closed by the next generation
 }
 
-// fed is a source in use.
-type fed struct {
+// feedSource is a source in use.
+type feedSource struct {
 	Source
 	users int
 	old   bool
@@ -28,7 +28,7 @@ type fed struct {
 func (f *Feed) Set(s Source, close func()) {
 	f.mu.Lock()
 	before := f.current
-	f.current, f.failure = &fed{Source: s, close: close}, ""
+	f.current, f.failure = &feedSource{Source: s, close: close}, ""
 	f.advance()
 	f.mu.Unlock()
 	if before != nil {
@@ -84,7 +84,7 @@ func (f *Feed) use() (s Source, generation int, failure string, done func()) {
 }
 
 // release removes a user of a source, or marks the source as old.
-func (f *Feed) release(one *fed, old bool) {
+func (f *Feed) release(one *feedSource, old bool) {
 	f.mu.Lock()
 	if old {
 		one.old = true

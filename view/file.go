@@ -32,7 +32,7 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 	f := &file{ctx: ctx, source: s, has: map[string]bool{}, pageOf: map[string]string{},
 		equal: map[string]int{}}
 	f.renderer = newRenderer(links{page: f.address, assignment: f.assignment, oneFile: true})
-	about, err := s.About(ctx)
+	about, err := s.PageData(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 		return err
 	}
 	style, script := style(), asset("file.js")
-	head := fileHead{About: about, Style: template.CSS(style), Script: template.JS(script),
+	head := fileHead{PageData: about, Style: template.CSS(style), Script: template.JS(script),
 		Packed: packed, Index: index, Policy: fmt.Sprintf(
 			"default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'",
 			hashOf(style), hashOf(script))}
@@ -68,11 +68,11 @@ func WriteFile(ctx context.Context, w io.Writer, s Source, o FileOptions) error 
 }
 
 type fileHead struct {
-	*About
+	*PageData
 	Style  template.CSS
 	Script template.JS
 	Policy string
-	Packed *packed
+	Packed *packedPages
 	Index  template.HTML
 }
 
@@ -90,7 +90,7 @@ type file struct {
 }
 
 // collect finds all pages.
-func (f *file) collect(about *About, full bool) error {
+func (f *file) collect(about *PageData, full bool) error {
 	f.first = []string{path("")}
 	fleet, err := f.source.Fleet(f.ctx, "", Page{})
 	if err != nil {
@@ -173,7 +173,7 @@ func choose(groups [][]string, full bool) (out []string) {
 }
 
 // pack puts the pages that may be packed together.
-func (f *file) pack() (*packed, error) {
+func (f *file) pack() (*packedPages, error) {
 	p := &packer{}
 	for _, at := range f.others {
 		var html bytes.Buffer

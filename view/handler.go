@@ -97,7 +97,7 @@ type handler struct {
 
 // document is the data of the template of a whole page.
 type document struct {
-	*About
+	*PageData
 	Page       *page
 	Body       template.HTML
 	Generation int // of the source
@@ -126,11 +126,11 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 			&page{Title: "Error", Template: "error", Data: problem}
 	}
 	var out bytes.Buffer
-	about, err := source.About(r.Context())
+	about, err := source.PageData(r.Context())
 	if err == nil {
 		current := *about
 		current.Failure = cmp.Or(failure, current.Failure)
-		err = h.write(&out, document{About: &current, Page: p, Generation: generation})
+		err = h.write(&out, document{PageData: &current, Page: p, Generation: generation})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

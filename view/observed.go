@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An Observer is a Source that also knows what really runs. Its About has Observed set.
+// An Observer is a Source that also knows what really runs. Its PageData has Observed set.
 type Observer interface {
 	Source
 	// Rollout returns the progress of an environment's clusters with the wanted commits.

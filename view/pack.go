@@ -14,8 +14,8 @@ const (
 	packSize    = 1 << 20
 )
 
-// packed are pages: as HTML, or in packs that a script of the page opens on request.
-type packed struct {
+// packedPages are pages: as HTML, or in packs that a script of the page opens on request.
+type packedPages struct {
 	HTML  template.HTML
 	Packs []pack // sorted by First; nil if HTML has all pages
 }
@@ -72,10 +72,10 @@ func zipped(parts ...[]byte) (template.HTML, error) {
 	return template.HTML(base64.StdEncoding.EncodeToString(out.Bytes())), err
 }
 
-func (p *packer) finish() (*packed, error) {
+func (p *packer) finish() (*packedPages, error) {
 	if p.packs == nil {
-		return &packed{HTML: template.HTML(bytes.Join(p.held, nil))}, nil
+		return &packedPages{HTML: template.HTML(bytes.Join(p.held, nil))}, nil
 	}
 	err := p.flush()
-	return &packed{Packs: p.packs}, err
+	return &packedPages{Packs: p.packs}, err
 }

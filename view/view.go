@@ -17,7 +17,7 @@ import (
 // A Source provides the data of pages. Several goroutines call its methods. For an unknown
 // name, a method returns a *NotFoundError. Lists are in the order in which pages show them.
 type Source interface {
-	About(ctx context.Context) (*About, error)
+	PageData(ctx context.Context) (*PageData, error)
 	// Fleet returns the workloads whose name, workspace or application contains a text.
 	Fleet(ctx context.Context, contains string, p Page) (*Fleet, error)
 	Environment(ctx context.Context, name string) (*Environment, error)
@@ -40,7 +40,7 @@ type Source interface {
 	// so many; 0 for all. Entities with exactly that name are first.
 	Search(ctx context.Context, contains string, most int) (*Search, error)
 	Compare(ctx context.Context, before, after string) (*Comparison, error)
-	// Changes returns the changes since a revision. "" stands for the revision of About.
+	// Changes returns the changes since a revision. "" stands for the revision of PageData.
 	Changes(ctx context.Context, since string) (*Changes, error)
 }
 
@@ -75,8 +75,8 @@ type Part struct {
 	Total int // of the list, in all of its pages
 }
 
-// About is the common data of all pages.
-type About struct {
+// PageData is the common data of all pages.
+type PageData struct {
 	Title string
 	// Environments are their names in the order of promotion.
 	Environments []string
@@ -199,8 +199,8 @@ type Place struct {
 	Link string
 }
 
-// Named is an entity with a name, and its places in files.
-type Named struct {
+// NamedEntity is an entity with a name, and its places in files.
+type NamedEntity struct {
 	Kind   string
 	Name   string
 	Places []Place
@@ -215,7 +215,7 @@ type Assignment struct {
 	Reconciler  string
 	Rendered    bool
 	DependsOn   []string
-	Policies    []Named
+	Policies    []NamedEntity
 	Values      []Value
 	ChartValues []Value
 	Objects     []Object
@@ -230,7 +230,7 @@ type Assignment struct {
 	// Why are the reasons of a pair that is not assigned, with the entities that they
 	// name.
 	Why    string
-	Places []Named
+	Places []NamedEntity
 }
 
 // Value is a composed value with its origins.
@@ -294,9 +294,9 @@ type Cluster struct {
 	Environment string
 	Description string
 	Address     string
-	Pulls       string  // the folder that its reconciler pulls, in the environment's tree
-	Selectors   []Named // of its class
-	Values      []Pair  // its own, as JSON
+	Pulls       string        // the folder that its reconciler pulls, in the environment's tree
+	Selectors   []NamedEntity // of its class
+	Values      []Pair        // its own, as JSON
 	Places      []Place
 	Assignments []AssignmentRow
 	Running     []RunningRow

@@ -57,8 +57,8 @@ func (s hostile) into(v reflect.Value, depth int) {
 	}
 }
 
-func (s hostile) About(context.Context) (*About, error) {
-	about, err := fill[About](s)
+func (s hostile) PageData(context.Context) (*PageData, error) {
+	about, err := fill[PageData](s)
 	about.Built = about.Built.AddDate(1, 1, 1)
 	return about, err
 }
@@ -156,7 +156,7 @@ func TestAllPages(t *testing.T) {
 		}
 	}
 	f := &file{ctx: t.Context(), source: hostile("x"), has: map[string]bool{}, pageOf: map[string]string{}, equal: map[string]int{}}
-	if err := f.collect(&About{Revision: "HEAD"}, true); err != nil {
+	if err := f.collect(&PageData{Revision: "HEAD"}, true); err != nil {
 		t.Fatal(err)
 	}
 	kinds := func(paths []string) map[string]bool {

@@ -162,7 +162,7 @@ func unsafe(v model.Value) any {
 	switch v.Kind() {
 	case model.String:
 		if templated(v.Text()) {
-			return yaml.Tagged{Tag: "!unsafe", Text: v.Text()}
+			return yaml.TaggedString{Tag: "!unsafe", Text: v.Text()}
 		}
 	case model.List:
 		out := []any{}

@@ -100,7 +100,7 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 	o, ds := optionsOf(a.Reconciler)
 	ds = append(append(ds, needsGitOps(a, o)...), reachesArgoCD(a, o)...)
 	var folder delivery.Content
-	var share shared
+	var share indexInput
 	var problems []diag.Diagnostic
 	if a.Render {
 		folder, share, problems = rendered(a, o)
@@ -127,9 +127,10 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 
 // referenced returns the folder of a workload that Argo CD fetches, and the data about its
 // Application that Index needs.
-func referenced(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
+func referenced(a *backends.Assignment, o options) (delivery.Content, indexInput,
+	[]diag.Diagnostic) {
 	source, ds := sourceOf(a, o)
-	share := shared{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
+	share := indexInput{CreatesNamespace: slices.Contains(o.SyncOptions, "CreateNamespace=true")}
 	if o.Project == "" {
 		share.Repo, share.Own, share.Bounds = source.RepoURL, true, boundsOf(a.Bounds)
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	automated = `"syncPolicy": {"automated": {"prune": true, "selfHeal": true}}`
-	defaults  = `{"namespace": "argocd", ` + automated + `}`
-	named     = `{"namespace": "argocd", "project": "default", ` + automated + `}`
-	remote    = `{"namespace": "argocd", "destination": {"name": "edge-1"}, ` + automated + `}`
-	server    = `{"namespace": "argocd", "destination": {"server": "https://edge.example.test:6443"}, ` + automated + `}`
-	local     = `{"namespace": "argocd", "destination": {"name": "in-cluster"}, ` + automated + `}`
-	byHand    = `{"namespace": "argocd", "syncPolicy": {"automated": false}}`
-	all       = `{"namespace": "gitops", "syncPolicy": {"automated": {"prune": false, "selfHeal": false, "allowEmpty": true},
+	automationOption = `"syncPolicy": {"automated": {"prune": true, "selfHeal": true}}`
+	defaults         = `{"namespace": "argocd", ` + automationOption + `}`
+	named            = `{"namespace": "argocd", "project": "default", ` + automationOption + `}`
+	remote           = `{"namespace": "argocd", "destination": {"name": "edge-1"}, ` + automationOption + `}`
+	server           = `{"namespace": "argocd", "destination": {"server": "https://edge.example.test:6443"}, ` + automationOption + `}`
+	local            = `{"namespace": "argocd", "destination": {"name": "in-cluster"}, ` + automationOption + `}`
+	byHand           = `{"namespace": "argocd", "syncPolicy": {"automated": false}}`
+	all              = `{"namespace": "gitops", "syncPolicy": {"automated": {"prune": false, "selfHeal": false, "allowEmpty": true},
 		"retry": {"limit": 3, "backoff": {"duration": "10s", "factor": 3, "maxDuration": "1h"}}},
 		"syncOptions": ["CreateNamespace=true", "ServerSideApply=true"],
 		"ignoreDifferences": [{"group": "apps", "kind": "Deployment", "name": "x", "namespace": "y", "jsonPointers": ["/spec/replicas"],

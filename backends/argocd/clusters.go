@@ -164,7 +164,7 @@ func isPlain(text []byte) bool { return !bytes.Contains(text, []byte("{{")) }
 // single clusters override the composed ones. In a chart they are part of its values, and in
 // the platform config a patch of the folder.
 func onClusters(a *backends.Assignment, o options, c delivery.Content,
-	share shared) (delivery.Content, []diag.Diagnostic) {
+	share indexInput) (delivery.Content, []diag.Diagnostic) {
 	const field = "argocd.clusters"
 	if len(a.Clusters) == 0 {
 		return c, []diag.Diagnostic{diag.New(diag.BadSpec,

@@ -19,7 +19,7 @@ import (
 	bt "github.com/kalypso-io/kalypso/internal/testing/backendtest"
 )
 
-const each = `{"namespace": "argocd", "clusters": "inventory", ` + automated + `}`
+const each = `{"namespace": "argocd", "clusters": "inventory", ` + automationOption + `}`
 
 func cluster(t testing.TB, name, values string) model.Cluster {
 	c := model.Cluster{Name: name, ClusterType: "large"}

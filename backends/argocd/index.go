@@ -97,7 +97,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 			Project:     assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget),
 			Source:      treeSource(ct, delivery.FolderPath(ct, f.DeploymentTarget)),
 			Destination: f.destination().in(f.Namespace),
-			SyncPolicy:  o.syncOf(f.shared),
+			SyncPolicy:  o.syncOf(f.indexInput),
 
 			IgnoreDifferences: f.ignoreDifferences(),
 		}))

@@ -14,18 +14,18 @@ type options struct {
 	Destination *destination
 	Clusters    string // "inventory", or "" for Destination
 	SyncPolicy  struct {
-		Automated automated
+		Automated automationOption
 		Retry     *retry
 	}
 	SyncOptions       []string
 	IgnoreDifferences []ignoreDifference
 }
 
-// automated is an automation, or false if syncs are not automatic.
-type automated struct{ *automation }
+// automationOption is an automation, or false if syncs are not automatic.
+type automationOption struct{ *automation }
 
 // UnmarshalJSON reads false or the fields of an automation.
-func (a *automated) UnmarshalJSON(b []byte) error {
+func (a *automationOption) UnmarshalJSON(b []byte) error {
 	if string(b) == "false" {
 		a.automation = nil
 		return nil
@@ -107,7 +107,7 @@ func (o options) folderSync() *syncPolicy {
 
 // syncOf returns how Argo CD syncs a folder. A folder with the workload itself is synced as
 // workloads are, which may be by hand.
-func (o options) syncOf(f shared) *syncPolicy {
+func (o options) syncOf(f indexInput) *syncPolicy {
 	if f.Rendered == nil {
 		return o.folderSync()
 	}

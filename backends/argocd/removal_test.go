@@ -264,7 +264,7 @@ func randomPlatform(t *testing.T, r *rand.Rand, options []string, workspace stri
 // other. Assignments come and go. They change their namespaces, kinds, sources and teams, are
 // rendered or not, and go to other clusters.
 func TestNothingStays(t *testing.T) {
-	creating := `{"namespace": "argocd", "syncOptions": ["CreateNamespace=true"], ` + automated + `}`
+	creating := `{"namespace": "argocd", "syncOptions": ["CreateNamespace=true"], ` + automationOption + `}`
 	for name, options := range map[string][]string{
 		"here": {defaults, creating, local, named, byHand}, "far": {remote}, "each": {each}, "far and each": {remote, each}, "here and each": {defaults, each},
 	} {

@@ -25,7 +25,7 @@ const (
 // rendered returns the folder of a rendered workload, and how the folder's Application syncs
 // it. Custom resources whose CRD is among the objects need no wave. Argo CD applies CRDs
 // first, and does not dry-run objects of their kinds.
-func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []diag.Diagnostic) {
+func rendered(a *backends.Assignment, o options) (delivery.Content, indexInput, []diag.Diagnostic) {
 	applied, left := kubernetes.Split(delivery.Rendered(a), func(o model.Projected) bool {
 		return len(phasesOf(o)) > 0 // it knows no tests and rollbacks
 	})
@@ -44,7 +44,7 @@ func rendered(a *backends.Assignment, o options) (delivery.Content, shared, []di
 	}
 	content := delivery.Content{Manifests: objects, NamespaceAnnotations: workspace,
 		ConfigAnnotations: workspace}
-	return content, shared{Rendered: &syncFields{SyncOptions: o.SyncOptions,
+	return content, indexInput{Rendered: &syncFields{SyncOptions: o.SyncOptions,
 		IgnoreDifferences: o.IgnoreDifferences}}, append(ds, problems...)
 }
 

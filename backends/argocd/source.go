@@ -14,9 +14,9 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shared is the data of a folder that Index needs for its Applications. It contains only
+// indexInput is the data of a folder that Index needs for its Applications. It contains only
 // differences from the usual case, because the provenance record contains it once per assignment.
-type shared struct {
+type indexInput struct {
 	// Repo is the source's URL, if kalypso makes the project; "" if the reconciler names
 	// one.
 	Repo string `json:"repo,omitempty"`
@@ -53,7 +53,7 @@ var (
 )
 
 // at returns the shared data with the destination of the folder.
-func (s shared) at(a *backends.Assignment, o options) shared {
+func (s indexInput) at(a *backends.Assignment, o options) indexInput {
 	if o.eachCluster() {
 		for _, c := range a.Clusters {
 			s.Clusters = append(s.Clusters, c.Name)
@@ -67,7 +67,7 @@ func (s shared) at(a *backends.Assignment, o options) shared {
 // folder is a folder with its shared data.
 type folder struct {
 	backends.Folder
-	shared
+	indexInput
 	// foreign says that another backend made the folder, and that its shared data is not
 	// known.
 	foreign bool
@@ -92,7 +92,7 @@ func (f folder) hasApplication() bool { return !f.foreign && f.Rendered == nil }
 func (f folder) remote() bool { return f.hasApplication() && f.destination().remote() }
 
 // ignoreDifferences returns the differences that the folder's Application ignores.
-func (s shared) ignoreDifferences() []ignoreDifference {
+func (s indexInput) ignoreDifferences() []ignoreDifference {
 	if s.Rendered == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func read(o options, folders []backends.Folder) []folder {
 			out[i].Destination = o.Destination
 			continue
 		}
-		out[i].shared = delivery.SharedOf[shared](f, backend)
+		out[i].indexInput = delivery.SharedOf[indexInput](f, backend)
 	}
 	return out
 }

@@ -109,7 +109,7 @@ func (fleet) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic)
 		}
 	}
 	return delivery.Finish(a, backends.Emission{Files: f.files, Objects: f.objects},
-		shared{Reconciler: !a.Render}, append(ds, f.ds...))
+		indexInput{Reconciler: !a.Render}, append(ds, f.ds...))
 }
 
 // Central returns the workspaces' Bundles, because one Fleet may serve many cluster types.

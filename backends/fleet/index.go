@@ -13,8 +13,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// shared is the data of a folder that Index needs.
-type shared struct {
+// indexInput is the data of a folder that Index needs.
+type indexInput struct {
 	// Reconciler says that the folder has a reconciler.yaml for the management cluster.
 	Reconciler bool `json:"reconciler,omitempty"`
 }
@@ -36,7 +36,7 @@ func (fleet) Index(ct *backends.ClusterType, folders []backends.Folder) ([]backe
 	}
 	var listed []string
 	for _, f := range folders {
-		if delivery.SharedOf[shared](f, backend).Reconciler {
+		if delivery.SharedOf[indexInput](f, backend).Reconciler {
 			listed = append(listed, f.DeploymentTarget+"/"+delivery.ReconcilerFile)
 		}
 	}

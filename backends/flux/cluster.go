@@ -41,7 +41,7 @@ type variable struct {
 	target string // the deployment target's full name; "" for all assignments
 }
 
-// id returns the variable as shared has it. No value's name has a slash.
+// id returns the variable as indexInput has it. No value's name has a slash.
 func (v variable) id() string {
 	if v.target == "" {
 		return v.name

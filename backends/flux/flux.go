@@ -177,7 +177,7 @@ func (flux) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic) 
 				"write workspaces: %q: secrets: [%q]", a.Workspace, withheld.SecretRef))
 		}
 	}
-	share := shared{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0,
+	share := indexInput{NoWait: !o.Wait, Rendered: a.Render && len(folder.Reconciler) == 0,
 		Decryption: o.Decryption}
 	for _, v := range variables {
 		share.Variables = append(share.Variables, v.id())
@@ -260,9 +260,9 @@ func nameOf(a *backends.Assignment, o options) (string, []diag.Diagnostic) {
 	return model.ShortName(name, model.MaxLabel), nil
 }
 
-// shared is the data of a folder that Index needs. It contains only differences from the usual
+// indexInput is the data of a folder that Index needs. It contains only differences from the usual
 // case, because the provenance record contains it once per assignment.
-type shared struct {
+type indexInput struct {
 	// NoWait says that the folder's workload counts as ready once Flux has applied it.
 	NoWait bool `json:"noWait,omitempty"`
 	// Rendered says that the folder contains the workload itself.
@@ -289,4 +289,4 @@ func (flux) Needs(raw json.RawMessage) []string {
 
 // sharedOf returns the data that Emit shared of a folder. It is zero if another backend made the
 // folder.
-func sharedOf(f backends.Folder) shared { return delivery.SharedOf[shared](f, backend) }
+func sharedOf(f backends.Folder) indexInput { return delivery.SharedOf[indexInput](f, backend) }

@@ -214,8 +214,8 @@ func Items(projected []model.Projected) []model.Projected {
 	return out
 }
 
-// Placed is an object of a projection.
-type Placed struct {
+// PlacedObject is an object of a projection.
+type PlacedObject struct {
 	backends.Object        // its namespace is "" if the object is cluster-scoped
 	Given           string // the namespace in its metadata, or ""
 	// Guessed is set if kalypso does not know whether the kind has namespaces. It assumes that it
@@ -226,20 +226,20 @@ type Placed struct {
 // Identities returns the identities that the objects of a projection have on a cluster, hooks
 // included. namespace is the namespace of objects that do not name one. A document that is not an
 // object has no name.
-func Identities(p *model.Projection, namespace string) []Placed {
+func Identities(p *model.Projection, namespace string) []PlacedObject {
 	if p == nil {
 		return nil
 	}
 	items := Items(p.Objects)
 	of := &projection{assignment: &backends.Assignment{Namespace: namespace}, scopes: scopesOf(items)}
-	out := make([]Placed, len(items))
+	out := make([]PlacedObject, len(items))
 	for i, o := range items {
 		id := backends.Object{
 			Group: group(Text(o.Value, "apiVersion")), Kind: Text(o.Value, "kind"),
 			Namespace: of.namespaceOf(o.Value), Name: Text(o.Value, "metadata", "name"),
 		}
 		_, defined := of.scopes[id.Group+"/"+id.Kind]
-		out[i] = Placed{id, Text(o.Value, "metadata", "namespace"),
+		out[i] = PlacedObject{id, Text(o.Value, "metadata", "namespace"),
 			id.Namespace != "" && !defined && isCustom(id.Group)}
 	}
 	return out

@@ -40,7 +40,7 @@ func TestPlaced(t *testing.T) {
 		object("example.com/v1", "Wide", "there", "wide"),
 		object("unknown.example.com/v1", "Thing", "", "thing"),
 	}}
-	want := []Placed{
+	want := []PlacedObject{
 		{backends.Object{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "hidden"}, "", false},
 		{backends.Object{Kind: "Secret", Namespace: "kube-system", Name: "far"}, "kube-system", false},
 		// its definition is not a CustomResourceDefinition

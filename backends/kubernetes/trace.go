@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Traced is a document that a platform wrote itself, as it goes into a file.
-type Traced struct {
+// TracedDocument is a document that a platform wrote itself, as it goes into a file.
+type TracedDocument struct {
 	// Docs are the YAML documents to write: one, or the items of a list of objects.
 	Docs []any
 	// Value is the whole document, for other formats.
@@ -28,34 +28,37 @@ type Traced struct {
 // Trace returns an error for an object that an API server would refuse or read differently: a name,
 // label or annotation that is not a string. It also returns an error for an object that already
 // uses kalypso's label or annotation.
-func Trace(a *backends.Assignment, doc model.Value) (Traced, error) {
+func Trace(a *backends.Assignment, doc model.Value) (TracedDocument, error) {
 	if items, isList := listItems(doc); isList {
 		return traceList(a, doc, items)
 	}
 	// Files of tools that borrow the form of an object, such as kustomization.yaml, have no name.
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}} {
 		if _, there := Lookup(doc, path...); !there {
-			return Traced{Docs: []any{doc}, Value: doc}, nil
+			return TracedDocument{Docs: []any{doc}, Value: doc}, nil
 		}
 	}
 	m, err := traced(a, doc)
 	if err != nil {
-		return Traced{}, err
+		return TracedDocument{}, err
 	}
-	return Traced{Docs: []any{m}, Value: m.value(), Objects: []backends.Object{m.Identity()}}, nil
+	return TracedDocument{Docs: []any{m}, Value: m.value(), Objects: []backends.Object{m.Identity()}},
+		nil
 }
 
-func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (Traced, error) {
-	var out Traced
+func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (TracedDocument,
+	error) {
+	var out TracedDocument
 	var values []model.Value
 	for _, item := range items {
 		t, err := Trace(a, item)
 		if err != nil {
-			return Traced{}, err
+			return TracedDocument{}, err
 		}
 		if t.Objects == nil {
-			return Traced{}, fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, "+
-				"kind and metadata.name", Text(doc, "kind"))
+			return TracedDocument{},
+				fmt.Errorf("an item of a %s is no Kubernetes object: it needs apiVersion, "+
+					"kind and metadata.name", Text(doc, "kind"))
 		}
 		out.Docs, out.Objects, values = append(out.Docs, t.Docs...), append(out.Objects, t.Objects...),
 			append(values, t.Value)

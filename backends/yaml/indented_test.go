@@ -5,8 +5,8 @@ import "testing"
 func TestIndented(t *testing.T) {
 	got, err := MarshalIndented(Mapping{
 		{"hosts", []any{"a", Mapping{{"list", []string{"b"}}}, []string{"c"}}},
-		{"text", Tagged{"!unsafe", "{{ x }}"}},
-		{"lines", []any{Tagged{"!unsafe", "{{ x }}\ny\n"}}},
+		{"text", TaggedString{"!unsafe", "{{ x }}"}},
+		{"lines", []any{TaggedString{"!unsafe", "{{ x }}\ny\n"}}},
 	})
 	const want = `hosts:
   - a

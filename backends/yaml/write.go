@@ -53,7 +53,7 @@ func (w *writer) node(v reflect.Value, at position, indent int) error {
 		entries := v.Interface().(Mapping)
 		return w.mapping(at, indent, func(indent int) error { return w.entries(entries, indent) })
 	case taggedType:
-		tagged := v.Interface().(Tagged)
+		tagged := v.Interface().(TaggedString)
 		if at != atStart {
 			w.out = append(w.out, ' ')
 		}
@@ -85,7 +85,7 @@ func (w *writer) node(v reflect.Value, at position, indent int) error {
 var (
 	valueType   = reflect.TypeFor[model.Value]()
 	mappingType = reflect.TypeFor[Mapping]()
-	taggedType  = reflect.TypeFor[Tagged]()
+	taggedType  = reflect.TypeFor[TaggedString]()
 )
 
 func (w *writer) value(v model.Value, at position, indent int) error {

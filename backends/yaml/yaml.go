@@ -4,8 +4,8 @@
 //
 // The output means the same to readers of YAML 1.1 and YAML 1.2: a string that either of them would
 // read as another type is quoted. Equal values give equal bytes. There are no anchors and no folded
-// lines. The only tags are Tagged's and !!float, before numbers that YAML 1.1 reads as strings,
-// such as 1e3.
+// lines. The only tags are TaggedString's and !!float, before numbers that YAML 1.1 reads as
+// strings, such as 1e3.
 //
 // For example, a struct with GREETING ("Hello, world") and DEBUG ("no") becomes the two lines
 //
@@ -33,7 +33,7 @@ type Mapping []Entry
 
 // Marshal writes one document for each argument, with a line of --- between two.
 //
-// A document consists of strings, bools, integers, model.Values, Mappings, Tagged strings, slices,
+// A document consists of strings, bools, integers, model.Values, Mappings, TaggedStrings, slices,
 // maps with string keys, and structs. It may also contain pointers to these, and interfaces. Struct
 // fields are in their order, under the name in their yaml tag. In a tag, omitempty leaves out a
 // zero or empty field, and inline replaces a struct or a Mapping by its fields or entries. Maps and
@@ -55,8 +55,8 @@ func Must(docs ...any) []byte {
 // does ansible-lint want them.
 func MarshalIndented(docs ...any) ([]byte, error) { return documents(true, docs) }
 
-// Tagged is a string that is written after a tag of its own, such as "!unsafe".
-type Tagged struct {
+// TaggedString is a string that is written after a tag of its own, such as "!unsafe".
+type TaggedString struct {
 	Tag, Text string
 }
 

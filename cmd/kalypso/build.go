@@ -281,7 +281,7 @@ func changeOf(e *engine.Environment) *builtChange {
 	return out
 }
 
-func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) builtPlatform {
+func builtOf(b *compiler.Build, written *compiler.WriteResult, withStats bool) builtPlatform {
 	out := builtPlatform{Environments: []builtEnvironment{}}
 	switch len(written.Commits) {
 	case 0:
@@ -307,7 +307,7 @@ func builtOf(b *compiler.Build, written *compiler.Written, withStats bool) built
 }
 
 // summary prints the result of a build, an environment a line.
-func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.Written) {
+func summary(w *tabwriter.Writer, b *compiler.Build, written *compiler.WriteResult) {
 	fmt.Fprintln(w, "ENVIRONMENT\tCLUSTER TYPES\tASSIGNMENTS\tKEPT\tFAILED\tFILES WRITTEN\tREMOVED")
 	for _, e := range query.InOrder(b) {
 		s := e.Counts
@@ -398,7 +398,7 @@ func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) 
 // has results to print.
 func (g builder) write(
 	ctx context.Context, r compiler.Request, o compiler.Output,
-) (*compiler.Build, *compiler.Written, error) {
+) (*compiler.Build, *compiler.WriteResult, error) {
 	if o.Dir == "" && o.Git == "" || o.Strict || o.TreeOnly || o.Flat {
 		return compiler.Write(ctx, r, o) // of all at once, or of one
 	}
@@ -431,7 +431,7 @@ type lateWrite struct {
 	request    compiler.Request
 	output     compiler.Output
 	build      *compiler.Build
-	written    *compiler.Written
+	written    *compiler.WriteResult
 }
 
 // write tries environments, each within a small part of its bounds or within all of them. It adds

@@ -20,7 +20,7 @@ import (
 type description[T any] struct {
 	Environment string `json:"environment"`
 	Entity      T      `json:"entity"`
-	query.About
+	query.Description
 }
 
 func newDescribe(g inspector) *cobra.Command {

@@ -51,7 +51,7 @@ func (g author) vendor(ctx context.Context, timeout time.Duration) error {
 		if err := g.unready(ctx, c); err != nil {
 			return err
 		}
-		return g.vendorFolder(ctx, p.Root, compiler.Pinned(ctx, g.request(nil, c), fetcher))
+		return g.vendorFolder(ctx, p.Root, compiler.PinnedFetcher(ctx, g.request(nil, c), fetcher))
 	})
 }
 

@@ -195,7 +195,7 @@ func resolved(name string) string {
 // buildResult is the result of a build: an error, or the rest.
 type buildResult struct {
 	*compiler.Build
-	written *compiler.Written
+	written *compiler.WriteResult
 	err     error
 	took    time.Duration
 }

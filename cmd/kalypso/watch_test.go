@@ -496,7 +496,7 @@ func TestChanged(t *testing.T) {
 			}}},
 			{Inputs: &engine.Inputs{Name: "prod"}}, {Inputs: &engine.Inputs{Name: "qa"}},
 		}},
-		written: &compiler.Written{Changes: map[string]*tree.Changes{
+		written: &compiler.WriteResult{Changes: map[string]*tree.Changes{
 			"dev": {}, "qa": {Assignments: tree.AssignmentChanges{Added: names("qa", 80)}},
 		}},
 	}

@@ -186,7 +186,7 @@ func (e environment) folders() ([]diskFolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	unchanged, err := tree.OpenUnchanged(e.dir)
+	unchanged, err := tree.OpenUnchangedFiles(e.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func joined(parts [][]diskFolder) []diskFolder {
 
 // entries returns the folders of the clusters whose entries are in a folder of entries. It
 // identifies the folders whose files are unchanged.
-func (e environment) entries(shard string, unchanged *tree.Unchanged) ([]diskFolder, error) {
+func (e environment) entries(shard string, unchanged *tree.UnchangedFiles) ([]diskFolder, error) {
 	at := filepath.Join(e.dir, filepath.FromSlash(shard))
 	names, err := subfolders(at)
 	if err != nil {

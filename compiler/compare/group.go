@@ -19,7 +19,7 @@ type groups map[digest]*group
 
 // group is a change, and the jobs whose folders have it.
 type group struct {
-	in of // folders of this kind
+	owner ownerKind // folders of this kind
 	// concrete is the change in one of the folders, and general is the common form of the
 	// change in all of them.
 	concrete, general Change
@@ -28,23 +28,23 @@ type group struct {
 	jobs   []int
 }
 
-// of is the owner of a folder.
-type of string
+// ownerKind is the owner of a folder.
+type ownerKind string
 
 const (
-	ofAssignment  of = "assignment"
-	ofClusterType of = "cluster type"
-	ofCluster     of = "cluster"
+	ownerAssignment  ownerKind = "assignment"
+	ownerClusterType ownerKind = "cluster type"
+	ownerCluster     ownerKind = "cluster"
 )
 
-func (f *Folder) of() of {
+func (f *Folder) owner() ownerKind {
 	switch {
 	case f.Cluster != "":
-		return ofCluster
+		return ownerCluster
 	case f.Assignment == "":
-		return ofClusterType
+		return ownerClusterType
 	}
-	return ofAssignment
+	return ownerAssignment
 }
 
 type digest [sha256.Size]byte
@@ -107,13 +107,13 @@ func pick[T any](to *T, from T, really bool) {
 // change twice counts once for it.
 func (g groups) add(number int, j *job) {
 	ns := namesOf(j.after, j.found.namespace)
-	in := j.after.of()
+	in := j.after.owner()
 	for _, c := range j.found.list {
 		general := ns.generalize(c)
 		key := digestOf(general, in)
 		known := g[key]
 		if known == nil {
-			known = &group{in: in, concrete: c, general: general}
+			known = &group{owner: in, concrete: c, general: general}
 			g[key] = known
 		}
 		known.compareParts(&c)
@@ -124,7 +124,7 @@ func (g groups) add(number int, j *job) {
 }
 
 // digestOf returns the digest of a change with marked names.
-func digestOf(c Change, in of) digest {
+func digestOf(c Change, in ownerKind) digest {
 	h := sha256.New()
 	var o Object
 	if c.Object != nil {
@@ -155,7 +155,7 @@ func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 		names := map[string]bool{}
 		for _, n := range known.jobs {
 			j := &c.jobs[n]
-			switch id := j.after.of(); {
+			switch id := j.after.owner(); {
 			case j.pair != nil:
 				clusters := clustersOf(j)
 				if clusters == nil && j.pair.Way.Clusters != nil {
@@ -167,7 +167,7 @@ func (g groups) list(c *comparison, clustersOf func(j *job) []string) []Group {
 				for _, name := range clusters {
 					names[name] = true
 				}
-			case id == ofCluster:
+			case id == ownerCluster:
 				out.Clusters = append(out.Clusters, j.after.ID())
 			default:
 				out.ClusterTypes = append(out.ClusterTypes, idOf(j.after))

@@ -23,7 +23,7 @@ type Contents interface {
 // other cluster types, it reads only the differing assignments. With targets, each cluster
 // type is a target of an application. Records may fail as Compare does.
 func Records(before, after *tree.Record, contents Contents, targets bool) (*Report, error) {
-	sides := [2]*recorded{{record: before}, {record: after}}
+	sides := [2]*recordSide{{record: before}, {record: after}}
 	moved, err := movedBetween(before, after)
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func Records(before, after *tree.Record, contents Contents, targets bool) (*Repo
 		sides[1].folders)
 }
 
-// recorded is one side of a comparison of records.
-type recorded struct {
+// recordSide is one side of a comparison of records.
+type recordSide struct {
 	record  *tree.Record
 	folders []Folder
 	files   map[string]map[string]tree.Blob // by the key of a folder
@@ -83,7 +83,7 @@ func movedBetween(before, after *tree.Record) (map[string]bool, error) {
 
 // open lists the folders of the cluster types that differ from another record, or that clusters
 // move between. For each other cluster type it adds the number of assignments to same.
-func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[string]int,
+func (s *recordSide) open(other *tree.Record, moved map[string]bool, same map[string]int,
 	contents Contents) error {
 	s.files, s.trees = map[string]map[string]tree.Blob{}, map[string]tree.ID{}
 	if s.record == nil {
@@ -117,7 +117,7 @@ func (s *recorded) open(other *tree.Record, moved map[string]bool, same map[stri
 
 // addClusters lists the clusters, if anything differs from another record. Clusters with an
 // entry follow the folder in the entry.
-func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
+func (s *recordSide) addClusters(other *tree.Record, contents Contents) error {
 	if other != nil && other.Tree == s.record.Tree &&
 		slices.EqualFunc(other.ClusterTypes, s.record.ClusterTypes,
 			func(a, b tree.ClusterTypeEntry) bool { return a.Name == b.Name && a.Record == b.Record }) {
@@ -139,7 +139,7 @@ func (s *recorded) addClusters(other *tree.Record, contents Contents) error {
 	return nil
 }
 
-func (s *recorded) add(ct *tree.ClusterTypeRecord, contents Contents) {
+func (s *recordSide) add(ct *tree.ClusterTypeRecord, contents Contents) {
 	s.folder(Folder{Environment: s.record.Environment, ClusterType: ct.Name,
 		Tree: tree.TreeID(ct.Files), Backend: backendOf(ct)}, ct.Files, contents)
 	for i := range ct.Assignments {
@@ -160,7 +160,7 @@ func backendOf(ct *tree.ClusterTypeRecord) string {
 	return ct.Assignments[0].Backend
 }
 
-func (s *recorded) folder(f Folder, files map[string]tree.Blob, contents Contents) {
+func (s *recordSide) folder(f Folder, files map[string]tree.Blob, contents Contents) {
 	id, key := f.ID(), f.key()
 	s.files[key], s.trees[key] = files, f.Tree
 	f.Files = func() ([]backends.File, error) {
@@ -179,7 +179,7 @@ func (s *recorded) folder(f Folder, files map[string]tree.Blob, contents Content
 
 // differing returns the ids of the files in folders that the other side has with
 // other content.
-func (s *recorded) differing(other *recorded) []tree.ID {
+func (s *recordSide) differing(other *recordSide) []tree.ID {
 	var ids []tree.ID
 	for _, f := range s.folders {
 		key := f.key()

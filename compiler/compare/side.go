@@ -96,7 +96,7 @@ func pulling(environment, cluster, folder string) Folder {
 }
 
 // key identifies the folder among all folders of an output.
-func (f *Folder) key() string { return string(f.of()) + " " + f.ID() }
+func (f *Folder) key() string { return string(f.owner()) + " " + f.ID() }
 
 // isMove reports whether a change is only another name of the folder that is followed.
 func (j *job) isMove(c Change) bool {

@@ -276,29 +276,30 @@ func listRef(s *model.ConfigSchema, path string) model.Ref {
 	return model.Ref{Collection: "configSchemas", Name: s.Name, Path: "lists." + model.Label(path)}
 }
 
-// Prepared has the results of the functions that tuples use.
-type Prepared struct{ outcomes outcomes }
+// FunctionResults has the results of the functions that tuples use.
+type FunctionResults struct{ outcomes outcomes }
 
 // Prepare evaluates the configs of tuples that are functions of the assignment, all at once. That
 // costs much less than one by one during the composition.
-func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*Prepared, error) {
+func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*FunctionResults, error) {
 	var calls []call
 	for _, n := range tuples {
 		calls = p.appendCalls(calls, &p.Tuples[n], nil)
 	}
 	made, err := p.functions.apply(ctx, calls)
-	return &Prepared{made}, err
+	return &FunctionResults{made}, err
 }
 
 // PrepareOn is Prepare for a tuple on clusters.
-func (p *Plan) PrepareOn(ctx context.Context, tuple int32, clusters []*model.Cluster) (*Prepared,
+func (p *Plan) PrepareOn(ctx context.Context, tuple int32,
+	clusters []*model.Cluster) (*FunctionResults,
 	error) {
 	var calls []call
 	for _, c := range clusters {
 		calls = p.appendCalls(calls, &p.Tuples[tuple], c)
 	}
 	made, err := p.functions.apply(ctx, calls)
-	return &Prepared{made}, err
+	return &FunctionResults{made}, err
 }
 
 // appendCalls appends the calls of a tuple's configs; cluster is nil for the values that all
@@ -364,16 +365,16 @@ func (p *Plan) NewComposer() *Composer { return &Composer{p, p.NewEvaluator()} }
 // For a tuple with Clusters it composes only the values that they have in common, without configs
 // that use facts of a cluster. These values may break contracts.
 func (c *Composer) Compose(tuple int32,
-	with *Prepared) *Graph {
+	with *FunctionResults) *Graph {
 	return c.ComposeOn(tuple, nil, with)
 }
 
 // ComposeOn composes a tuple on one of its Clusters, for which with must have been prepared.
-func (c *Composer) ComposeOn(tuple int32, cluster *model.Cluster, with *Prepared) *Graph {
+func (c *Composer) ComposeOn(tuple int32, cluster *model.Cluster, with *FunctionResults) *Graph {
 	return c.plan.composeTuple(&c.plan.Tuples[tuple], cluster, with, c.eval)
 }
 
-func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *Prepared,
+func (p *Plan) composeTuple(t *Tuple, cluster *model.Cluster, with *FunctionResults,
 	eval *expr.Evaluator) *Graph {
 	m := p.memo.merger(eval)
 	defer p.memo.release(m)

@@ -219,15 +219,15 @@ func TestCopy(t *testing.T) {
 	vendor, machine := filepath.Join(t.TempDir(), "vendor"), t.TempDir()
 	s := OpenStore(vendor, machine)
 	one, two, three := putting(t, s, "one"), putting(t, s, "two"), putting(t, s, "three")
-	copying := func(want Copied, digests ...Digest) {
+	copying := func(want CopyChanges, digests ...Digest) {
 		t.Helper()
 		if got, err := s.Copy(digests, vendor); err != nil || got != want {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
 	}
-	copying(Copied{})
-	copying(Copied{Added: 2}, one, two, one)
-	copying(Copied{}, two, one)
+	copying(CopyChanges{})
+	copying(CopyChanges{Added: 2}, one, two, one)
+	copying(CopyChanges{}, two, one)
 
 	foreign := []string{"README.md", "sha256/README", "sha256/zz/" + string(one[7:]), "sha256/00/" + string(one[7:]), "sha256/" + string(one[7:9]) + "/x"}
 	for _, name := range foreign {
@@ -235,7 +235,7 @@ func TestCopy(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, nil, 0o666))
 	}
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(two.path(vendor)), regular.TempPrefix+"1"), nil, 0o666))
-	copying(Copied{Added: 1, Removed: 3}, three)
+	copying(CopyChanges{Added: 1, Removed: 3}, three)
 	want := slices.Sorted(slices.Values(append(foreign, "sha256/"+string(three[7:9])+"/"+string(three[7:]))))
 	if got := slices.Sorted(slices.Values(files(t, vendor))); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -243,7 +243,7 @@ func TestCopy(t *testing.T) {
 
 	// Vendored content is enough, and missing content removes nothing.
 	must(t, os.RemoveAll(machine))
-	copying(Copied{}, three)
+	copying(CopyChanges{}, three)
 	if _, err := s.Copy([]Digest{one}, vendor); !errors.As(err, new(*MissingError)) {
 		t.Error(err)
 	}

@@ -46,14 +46,14 @@ func put(d Digest, data []byte, dir string) (added bool, err error) {
 	return true, regular.Replace(name, data, 0o644)
 }
 
-// Copied lists the changes of [Store.Copy].
-type Copied struct{ Added, Removed int }
+// CopyChanges lists the changes of [Store.Copy].
+type CopyChanges struct{ Added, Removed int }
 
 // Copy gives a folder exactly the content with these digests. It adds missing files, and
 // then removes unlisted files whose names are digests. Other files stay. It removes nothing
 // if content is missing or damaged, or cannot be written.
-func (s *Store) Copy(digests []Digest, dir string) (Copied, error) {
-	var done Copied
+func (s *Store) Copy(digests []Digest, dir string) (CopyChanges, error) {
+	var done CopyChanges
 	keep := map[string]bool{}
 	for _, d := range digests {
 		data, err := s.Get(d)

@@ -8,8 +8,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// folded is a diagnostic with the diagnostics that are printed together with it.
-type folded struct {
+// foldedDiagnostic is a diagnostic with the diagnostics that are printed together with it.
+type foldedDiagnostic struct {
 	Diagnostic
 	consequences []Diagnostic // its consequences
 	alike        []Diagnostic // the same diagnostics of other entities
@@ -37,7 +37,7 @@ const maxAlike = 8
 // groups a diagnostic with the first of its kind if both have the same message, or if both
 // are among many warnings. It never groups errors in the platform's text with each other,
 // because each has its own cause.
-func fold(ds []Diagnostic) []folded {
+func fold(ds []Diagnostic) []foldedDiagnostic {
 	causes := causesOf(ds)
 	alike := map[string][]int{}
 	for i, d := range ds {
@@ -45,7 +45,7 @@ func fold(ds []Diagnostic) []folded {
 	}
 	equal := map[string]int{} // by kind and message, in out
 	at := map[int]int{}       // in out, of ds
-	var out []folded
+	var out []foldedDiagnostic
 	for i, d := range ds {
 		if _, follows := causes.of(ds, i); follows {
 			continue
@@ -66,7 +66,7 @@ func fold(ds []Diagnostic) []folded {
 			continue
 		}
 		equal[same], at[i] = len(out), len(out)
-		out = append(out, folded{Diagnostic: d})
+		out = append(out, foldedDiagnostic{Diagnostic: d})
 	}
 	for i, d := range ds {
 		if c, follows := causes.of(ds, i); follows {
@@ -158,7 +158,7 @@ func (d Diagnostic) collection() string {
 }
 
 // writeMore writes the diagnostics that are printed together with this one.
-func (f folded) writeMore(b *strings.Builder) {
+func (f foldedDiagnostic) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
 		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())
 	} else if n > 0 {

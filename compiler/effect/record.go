@@ -22,11 +22,11 @@ type Reader struct {
 	// returns, they are available without delay. It may be nil.
 	Prefetch func(ids []tree.ID) error
 
-	known map[tree.ID]*recorded // by the id of a folder's record
+	known map[tree.ID]*recordedFolder // by the id of a folder's record
 }
 
-// recorded is the part of a folder's record that an effect needs.
-type recorded struct {
+// recordedFolder is the part of a folder's record that an effect needs.
+type recordedFolder struct {
 	assignments []Assignment // sorted by deployment target
 	clusters    []string     // that are listed
 	entries     []Cluster    // in a folder of entries
@@ -54,7 +54,7 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 		return &Effect{}, nil
 	}
 	if r.known == nil {
-		r.known = map[tree.ID]*recorded{}
+		r.known = map[tree.ID]*recordedFolder{}
 	}
 	if err := c.readEntries(differing); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 			current[entry.Record] = true
 		}
 	}
-	maps.DeleteFunc(r.known, func(id tree.ID, _ *recorded) bool { return !current[id] })
+	maps.DeleteFunc(r.known, func(id tree.ID, _ *recordedFolder) bool { return !current[id] })
 	return e, nil
 }
 
@@ -247,7 +247,7 @@ func (c *recordChange) prefetch(names []string) error {
 }
 
 // read returns the record of a folder.
-func (c *recordChange) read(n int, folder string) (*recorded, error) {
+func (c *recordChange) read(n int, folder string) (*recordedFolder, error) {
 	s := &c.sides[n]
 	id := s.listed[folder].Record
 	if known := c.known[id]; known != nil {
@@ -261,7 +261,7 @@ func (c *recordChange) read(n int, folder string) (*recorded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record of %s: %w", folder, err)
 	}
-	out := &recorded{clusters: rest.Clusters}
+	out := &recordedFolder{clusters: rest.Clusters}
 	for _, l := range lines {
 		out.assignments = append(out.assignments, Assignment(l))
 	}

@@ -21,7 +21,7 @@ import (
 
 // build emits the assignments of all cluster types of this build, except of those that equal the
 // recorded ones.
-func (as *assignments) build(ctx context.Context, s *scope, r *retained, out *reports) error {
+func (as *assignments) build(ctx context.Context, s *scope, r *retainedOutput, out *reports) error {
 	var types []int
 	total := 0
 	for ct, at := range as.in.spans {

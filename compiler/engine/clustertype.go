@@ -256,7 +256,7 @@ func (y *assembly) kept(clusterType string, folders []tree.Folder) []tree.Folder
 		}
 	}
 	for _, f := range y.keeper.needed(clusterType, kept, there) {
-		out = append(out, tree.Folder{Info: f, Kept: &tree.Kept{Reason: neededByFolders.kept("")}})
+		out = append(out, tree.Folder{Info: f, Kept: &tree.Retention{Reason: neededByFolders.kept("")}})
 	}
 	return out
 }

@@ -21,7 +21,7 @@ import (
 type entries struct {
 	in       *Inputs
 	scope    *scope
-	retained *retained
+	retained *retainedOutput
 	reports  *reports
 	types    map[string]*model.ClusterType // of the model, by folder
 	// makers make the files of the entries that name a folder, by folder. Folders whose clusters
@@ -87,7 +87,7 @@ type shard struct {
 //   - if the cluster is no longer listed.
 //
 // Only an explicit removal by name stops the deployments of a cluster.
-func planEntries(s *scope, r *retained, out *reports) (*entries, error) {
+func planEntries(s *scope, r *retainedOutput, out *reports) (*entries, error) {
 	e := &entries{in: s.in, scope: s, retained: r, reports: out,
 		types:  map[string]*model.ClusterType{},
 		makers: map[string]func(*model.Cluster) []backends.File{}, keys: map[string]cache.Key{},

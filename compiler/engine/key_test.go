@@ -137,7 +137,7 @@ func TestWholeKey(t *testing.T) {
 	}, func(in *input) cache.Key {
 		as := in.assignments(t)
 		s := &scope{in: as.in}
-		key, ok := as.typeKey(s, &retained{in: s.in, scope: s}, 0)
+		key, ok := as.typeKey(s, &retainedOutput{in: s.in, scope: s}, 0)
 		if !ok && !in.Assignment.Failed {
 			t.Error("the cluster type has no key")
 		}

@@ -18,7 +18,7 @@ func (as *assignments) cachedTypes() table {
 
 // recall looks up a cluster type in the cache. If it equals the recorded one, same is true and
 // the build skips its tuples and its assignments.
-func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
+func (as *assignments) recall(s *scope, r *retainedOutput, ct int) (same bool) {
 	known, of := &as.types[ct], &as.in.Model.ClusterTypes[ct]
 	key, ok := as.typeKey(s, r, ct)
 	if !ok {
@@ -39,7 +39,7 @@ func (as *assignments) recall(s *scope, r *retained, ct int) (same bool) {
 
 // typeKey identifies the planned input of a cluster type's folder and record. There is no key
 // if errors or quotas concern its assignments, or if a part of the former folder is kept.
-func (as *assignments) typeKey(s *scope, r *retained, ct int) (key cache.Key, ok bool) {
+func (as *assignments) typeKey(s *scope, r *retainedOutput, ct int) (key cache.Key, ok bool) {
 	of, at := &as.in.Model.ClusterTypes[ct], as.in.spans[ct]
 	if as.in.Model.Incomplete || !as.in.Reconciled(of) || r.folders[of.Name] != nil ||
 		s.lostClusters[of.Name] != nil ||

@@ -12,21 +12,21 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// retained are the parts of the output that stay as the record describes them, because a selector
-// selected them before and now selects nothing.
-type retained struct {
+// retainedOutput are the parts of the output that stay as the record describes them, because a
+// selector selected them before and now selects nothing.
+type retainedOutput struct {
 	in    *Inputs
 	scope *scope
 	// folders are the folders of assignments that no policy creates any more, by cluster type and
 	// deployment target.
 	folders map[string]map[string]bool
 	// denied are the pairs that stay denied, by cluster type.
-	denied map[string][]tree.Denied
+	denied map[string][]tree.DeniedTarget
 	lost   []*lostSelector // the selectors that select nothing without permission
 }
 
 // keep retains the folder of an assignment.
-func (r *retained) keep(clusterType, target string) {
+func (r *retainedOutput) keep(clusterType, target string) {
 	if r.folders[clusterType] == nil {
 		r.folders[clusterType] = map[string]bool{}
 	}
@@ -51,9 +51,9 @@ type lostSelector struct {
 // retain finds the selectors that select nothing now and selected something in the record. Their
 // previous selection stays as it is: recorded folders are kept. An assignment is not built if it
 // exists only because a policy no longer denies it.
-func retain(s *scope, out *reports) (*retained, error) {
-	r := &retained{in: s.in, scope: s, folders: map[string]map[string]bool{},
-		denied: map[string][]tree.Denied{}}
+func retain(s *scope, out *reports) (*retainedOutput, error) {
+	r := &retainedOutput{in: s.in, scope: s, folders: map[string]map[string]bool{},
+		denied: map[string][]tree.DeniedTarget{}}
 	all := r.lostSelectors()
 	if s.record != nil && len(all) > 0 {
 		for _, entry := range s.record.ClusterTypes {
@@ -99,7 +99,7 @@ func retain(s *scope, out *reports) (*retained, error) {
 
 // followHidden marks warnings about empty cluster selectors as consequences of errors, if errors
 // hide clusters.
-func (r *retained) followHidden(out *reports) {
+func (r *retainedOutput) followHidden(out *reports) {
 	if !r.in.Model.HidesClusters() {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *retained) followHidden(out *reports) {
 
 // lostSelectors returns the selectors that select nothing without permission, and the unreadable
 // policies. They are sorted by entity.
-func (r *retained) lostSelectors() []*lostSelector {
+func (r *retainedOutput) lostSelectors() []*lostSelector {
 	var out []*lostSelector
 	add := func(l *lostSelector, allowed bool) {
 		l.selector = l.warning.Path
@@ -158,14 +158,14 @@ func (r *retained) lostSelectors() []*lostSelector {
 }
 
 // mayBeEmpty reports whether the request allows the selectors of an entity to select nothing.
-func (r *retained) mayBeEmpty(ref model.Ref) bool {
+func (r *retainedOutput) mayBeEmpty(ref model.Ref) bool {
 	return slices.ContainsFunc(r.in.request.AllowEmpty, func(name string) bool {
 		return name == AllEmpty || name == ref.Name || name == ref.Collection+"."+ref.Name
 	})
 }
 
 // retainOf retains the previous selections of lost selectors in a cluster type.
-func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
+func (r *retainedOutput) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	gone := !slices.ContainsFunc(r.in.Model.ClusterTypes,
 		func(t model.ClusterType) bool { return t.Name == ct.Name })
 	if gone && ct.Name != model.TypeOfFolder(ct.Name) && r.retainClass(ct, all) {
@@ -211,12 +211,13 @@ func (r *retained) retainOf(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 
 // retainClass retains a class that has no clusters any more because a selector of clusters
 // selects none. It reports whether that is the cause.
-func (r *retained) retainClass(ct *tree.ClusterTypeRecord, all []*lostSelector) (retains bool) {
+func (r *retainedOutput) retainClass(ct *tree.ClusterTypeRecord,
+	all []*lostSelector) (retains bool) {
 	for _, l := range all {
 		selected := slices.ContainsFunc(ct.Assignments,
 			func(a tree.AssignmentRecord) bool { return l.selected(&a) }) ||
 			l.denies && slices.ContainsFunc(ct.Denied,
-				func(d tree.Denied) bool { return slices.Contains(d.Policies, l.entity.Name) })
+				func(d tree.DeniedTarget) bool { return slices.Contains(d.Policies, l.entity.Name) })
 		if !selected || !strings.HasSuffix(l.selector, ".clusters") {
 			continue
 		}
@@ -255,7 +256,8 @@ func (l *lostSelector) concern(environment, clusterType, target string) {
 }
 
 // retainDenied keeps a pair denied if the policies that denied it select nothing now.
-func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSelector) {
+func (r *retainedOutput) retainDenied(clusterType string, d tree.DeniedTarget,
+	all []*lostSelector) {
 	var by []string
 	for _, l := range all {
 		if !l.denies || !slices.Contains(d.Policies, l.entity.Name) ||
@@ -270,13 +272,13 @@ func (r *retained) retainDenied(clusterType string, d tree.Denied, all []*lostSe
 	}
 	if len(by) > 0 {
 		r.denied[clusterType] = append(r.denied[clusterType],
-			tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: by})
+			tree.DeniedTarget{DeploymentTarget: d.DeploymentTarget, Policies: by})
 	}
 }
 
 // retainUnknown prevents new assignments if the record does not say whether a policy denied them.
 // It does so only for policies with deny selectors that select nothing now.
-func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector) {
+func (r *retainedOutput) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector) {
 	for _, l := range all {
 		if !l.denies || l.selector == "" {
 			continue
@@ -294,7 +296,7 @@ func (r *retained) retainUnknown(ct *tree.ClusterTypeRecord, all []*lostSelector
 // reportLost reports a selector that selects nothing any more. This replaces the warning that the
 // selector selects nothing. For an unreadable policy, reportLost reports that the policy did more
 // than assign.
-func (r *retained) reportLost(l *lostSelector, out *reports) {
+func (r *retainedOutput) reportLost(l *lostSelector, out *reports) {
 	kind := map[string]string{"schedulingPolicies": "policy", "configs": "config",
 		"configSchemas": "config schema"}[l.entity.Collection]
 	if l.selector == "" {
@@ -318,19 +320,22 @@ func (r *retained) reportLost(l *lostSelector, out *reports) {
 }
 
 // deniedOf returns the pairs that are denied on a cluster type, sorted by deployment target.
-func (r *retained) deniedOf(clusterType string) []tree.Denied {
-	var out []tree.Denied
+func (r *retainedOutput) deniedOf(clusterType string) []tree.DeniedTarget {
+	var out []tree.DeniedTarget
 	first, _ := slices.BinarySearchFunc(r.in.Schedule.Denied, clusterType,
 		func(d schedule.Denial, name string) int { return strings.Compare(d.ClusterType, name) })
 	for _, d := range r.in.Schedule.Denied[first:] {
 		if d.ClusterType != clusterType {
 			break
 		}
-		out = append(out, tree.Denied{DeploymentTarget: d.DeploymentTarget, Policies: d.Policies})
+		out = append(out, tree.DeniedTarget{DeploymentTarget: d.DeploymentTarget, Policies: d.Policies})
 	}
 	for _, d := range r.denied[clusterType] {
 		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget,
-			func(d tree.Denied, target string) int { return strings.Compare(d.DeploymentTarget, target) })
+			func(d tree.DeniedTarget,
+				target string) int {
+				return strings.Compare(d.DeploymentTarget, target)
+			})
 		if !found {
 			out = slices.Insert(out, i, d)
 			continue

@@ -15,7 +15,7 @@ import (
 // settle fails the assignments that depend on failed ones, and lets clusters stay with the
 // folders that they follow. Each step may cause the other, so settle repeats both until nothing
 // changes.
-func settle(s *scope, as *assignments, r *retained, entries *entries, out *reports) (*keeper,
+func settle(s *scope, as *assignments, r *retainedOutput, entries *entries, out *reports) (*keeper,
 	error) {
 	for {
 		k, err := newKeeper(s, as, r, entries)
@@ -40,7 +40,7 @@ func settle(s *scope, as *assignments, r *retained, entries *entries, out *repor
 type keeper struct {
 	in       *Inputs
 	scope    *scope
-	retained *retained
+	retained *retainedOutput
 	entries  *entries
 	// records are the records of the cluster types that may have to keep something, by name.
 	records  map[string]*tree.ClusterTypeRecord
@@ -52,7 +52,7 @@ type keeper struct {
 type folderKey struct{ clusterType, target string }
 
 // newKeeper reads the records of the cluster types that may have to keep something.
-func newKeeper(s *scope, as *assignments, r *retained, e *entries) (*keeper, error) {
+func newKeeper(s *scope, as *assignments, r *retainedOutput, e *entries) (*keeper, error) {
 	k := &keeper{in: s.in, scope: s, retained: r, entries: e,
 		records:  map[string]*tree.ClusterTypeRecord{},
 		recorded: map[folderKey]*tree.AssignmentRecord{}, errors: map[string][]diag.Diagnostic{}}
@@ -100,7 +100,7 @@ func (k *keeper) assignment(a *schedule.Assignment) (tree.Folder, bool) {
 		return tree.Folder{}, false
 	}
 	why := failedAssignment.kept(codes(k.errors[a.ID(k.in.Name)]))
-	return tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: why}}, true
+	return tree.Folder{Info: r.Folder, Kept: &tree.Retention{Reason: why}}, true
 }
 
 // needed returns the recorded folders that kept folders depend on and that would be removed.
@@ -164,7 +164,7 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 	var out []tree.Folder
 	for _, r := range k.keptOf(clusterType) {
 		if why := k.stays(clusterType, r.DeploymentTarget); why != "" && !there[r.DeploymentTarget] {
-			out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Kept{Reason: why}})
+			out = append(out, tree.Folder{Info: r.Folder, Kept: &tree.Retention{Reason: why}})
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 // concurrent use by multiple goroutines.
 type spill struct {
 	mu     sync.Mutex
-	blocks []spilled
+	blocks []spillBlock
 	held   int // bytes of blocks in memory
 	file   *os.File
 	size   int64        // the size of file
@@ -27,8 +27,8 @@ type spill struct {
 	broken bool         // whether blocks can no longer be written to the file
 }
 
-// spilled is a block: compressed files of assignments. data is nil if the block is in the file.
-type spilled struct {
+// spillBlock is a block: compressed files of assignments. data is nil if the block is in the file.
+type spillBlock struct {
 	data   []byte
 	offset int64
 	length int
@@ -104,7 +104,7 @@ func (s *spill) addBlock(raw []byte) (number int32, ok bool) {
 	data := encoder().EncodeAll(raw, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := spilled{data: data, length: len(data), raw: len(raw)}
+	b := spillBlock{data: data, length: len(data), raw: len(raw)}
 	if s.held+len(data) > maxHeld {
 		if s.broken || s.write(data) != nil {
 			s.broken = true

@@ -22,12 +22,12 @@ import (
 // repositories are the pinned contents of registrations, by their names.
 type repositories map[string]*archive.Tree
 
-func (r repositories) Content(_ context.Context, of *model.Registration) (*registration.Pinned, []diag.Diagnostic) {
+func (r repositories) Content(_ context.Context, of *model.Registration) (*registration.PinnedContent, []diag.Diagnostic) {
 	tree, ok := r[of.Name]
 	if !ok {
 		return nil, []diag.Diagnostic{diag.New(diag.NotLocked, of.Git.Repo+" is not locked")}
 	}
-	return &registration.Pinned{
+	return &registration.PinnedContent{
 		Revision: strings.Repeat("0a1b2c3d", 5), Content: model.DigestBytes(fmt.Append(nil, *tree)),
 		Files: func() (*archive.Tree, []diag.Diagnostic, error) { return tree, nil, nil },
 	}, nil

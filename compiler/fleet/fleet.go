@@ -57,13 +57,13 @@ type Fleet struct {
 	Base, Environment [sha256.Size]byte
 }
 
-// Pinned returns the files that kalypso.lock pins for a source, and the pinned revision, or
+// PinLookup returns the files that kalypso.lock pins for a source, and the pinned revision, or
 // diagnostics without a site.
-type Pinned func(model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic)
+type PinLookup func(model.Manifests) (tree *archive.Tree, revision string, ds []diag.Diagnostic)
 
 // Read reads the inventories of an environment, and joins their rows with the clusters
 // that the platform declares. The diagnostics have positions or references.
-func Read(files *source.Files, pinned Pinned, env *model.Environment,
+func Read(files *source.Files, pinned PinLookup, env *model.Environment,
 	satisfies selector.Satisfier) (*Fleet, []diag.Diagnostic) {
 	r := &reader{files: files, pinned: pinned, env: env, satisfies: satisfies, fleet: &Fleet{},
 		untyped: map[string]bool{}}
@@ -84,7 +84,7 @@ func Read(files *source.Files, pinned Pinned, env *model.Environment,
 // reader reads the inventories of one environment.
 type reader struct {
 	files       *source.Files
-	pinned      Pinned
+	pinned      PinLookup
 	env         *model.Environment
 	satisfies   selector.Satisfier
 	fleet       *Fleet

@@ -97,13 +97,13 @@ func Label(name string) string {
 type Positions struct {
 	mu       sync.Mutex
 	table    map[Ref][]Position
-	deferred map[Ref]*deferred // by entity
+	deferred map[Ref]*deferredPositions // by entity
 	// elsewhere has, by collection, the functions that find entities outside of the table.
 	elsewhere map[string]func(name string) []Position
 }
 
-// deferred is a part of a table that has not been read.
-type deferred struct {
+// deferredPositions is a part of a table that has not been read.
+type deferredPositions struct {
 	read func() map[Ref][]Position
 	done bool
 }
@@ -127,9 +127,9 @@ func (t *Positions) Defer(entities []Ref, read func() map[Ref][]Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.deferred == nil {
-		t.deferred = make(map[Ref]*deferred, len(entities))
+		t.deferred = make(map[Ref]*deferredPositions, len(entities))
 	}
-	d := &deferred{read: read}
+	d := &deferredPositions{read: read}
 	for _, e := range entities {
 		t.deferred[e] = d
 	}
@@ -193,7 +193,7 @@ func (t *Positions) All() map[Ref][]Position {
 	return t.table
 }
 
-func (t *Positions) read(d *deferred) {
+func (t *Positions) read(d *deferredPositions) {
 	if d.done {
 		return
 	}

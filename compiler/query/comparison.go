@@ -68,8 +68,8 @@ const (
 	DiffersInValue     DifferenceKind = "value"
 )
 
-// compared are the assignments of a workload on one side.
-type compared struct {
+// workloadSide are the assignments of a workload on one side.
+type workloadSide struct {
 	e       *engine.Environment
 	digests []model.Digest // of configurations, by number of the assignment; "" if it failed
 	all     []int          // by number
@@ -95,8 +95,8 @@ func Compare(ctx context.Context, before, after *engine.Environment) (*Compariso
 	either := maps.Clone(was)
 	maps.Copy(either, is)
 	for _, name := range slices.Sorted(maps.Keys(either)) {
-		differences, err := differencesOf(ctx, name, compared{before, digestsBefore, was[name]},
-			compared{after, digestsAfter, is[name]}, clusters)
+		differences, err := differencesOf(ctx, name, workloadSide{before, digestsBefore, was[name]},
+			workloadSide{after, digestsAfter, is[name]}, clusters)
 		if err != nil {
 			return nil, err
 		}
@@ -140,12 +140,12 @@ func byWorkload(e *engine.Environment) map[string][]int {
 	return out
 }
 
-func differencesOf(ctx context.Context, workload string, before, after compared,
+func differencesOf(ctx context.Context, workload string, before, after workloadSide,
 	clusters *onClusters) ([]WorkloadDifference, error) {
 	var out []WorkloadDifference
 	for _, of := range []struct {
 		kind DifferenceKind
-		of   func(compared, int) []string
+		of   func(workloadSide, int) []string
 	}{
 		{DiffersInPlacement, placement}, {DiffersInVersion, version}, {DiffersInNamespace, namespace},
 		{DiffersInContract, contracts},
@@ -167,7 +167,7 @@ func differencesOf(ctx context.Context, workload string, before, after compared,
 }
 
 // set returns the texts of all assignments, sorted and without duplicates.
-func (c compared) set(of func(compared, int) []string) []string {
+func (c workloadSide) set(of func(workloadSide, int) []string) []string {
 	found := map[string]bool{}
 	for _, i := range c.all {
 		for _, text := range of(c, i) {
@@ -177,11 +177,11 @@ func (c compared) set(of func(compared, int) []string) []string {
 	return sorted(found)
 }
 
-func placement(c compared, i int) []string {
+func placement(c workloadSide, i int) []string {
 	return []string{c.e.Schedule.Assignments[i].ClusterType.TypeName()}
 }
 
-func version(c compared, i int) []string {
+func version(c workloadSide, i int) []string {
 	if v := c.e.Schedule.Assignments[i].Version; v != "" {
 		return []string{v}
 	}
@@ -189,7 +189,7 @@ func version(c compared, i int) []string {
 }
 
 // namespace returns the namespace with placeholders for the names that distinguish assignments.
-func namespace(c compared, i int) []string {
+func namespace(c workloadSide, i int) []string {
 	a := &c.e.Schedule.Assignments[i]
 	open := "-" + c.e.Plan.Namespaces[i] + "-"
 	for _, of := range [][2]string{{a.Target.FullName, "DEPLOYMENT-TARGET"},
@@ -200,7 +200,7 @@ func namespace(c compared, i int) []string {
 }
 
 // contracts returns the contracts of an assignment.
-func contracts(c compared, i int) []string {
+func contracts(c workloadSide, i int) []string {
 	a := &c.e.Schedule.Assignments[i]
 	out := c.e.Plan.ConfigSchemas(i)
 	for _, of := range []struct {
@@ -220,7 +220,7 @@ func contracts(c compared, i int) []string {
 // of the workload together. After that it compares cluster types that both sides have, clusters
 // that both sides list, and folders of other clusters. If both sides list a type's clusters and
 // these are in classes, differences of other cluster types do not hide a difference of that type.
-func valuesThatDiffer(ctx context.Context, workload string, before, after compared,
+func valuesThatDiffer(ctx context.Context, workload string, before, after workloadSide,
 	both *onClusters) ([]WorkloadDifference, error) {
 	was, is := before.outside(both.classified), after.outside(both.classified)
 	pairs := []valuePair{pairOf("", was, is)}
@@ -235,7 +235,7 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after compar
 		}
 	}
 	// Only one side lists the clusters of other folders.
-	apart := func(c compared, i int) []string {
+	apart := func(c workloadSide, i int) []string {
 		if ct := c.e.Schedule.Assignments[i].ClusterType; (ct.Class != "" ||
 			both.classified[ct.TypeName()]) && !both.stays[ct.Name] {
 			return []string{ct.Name}
@@ -296,7 +296,7 @@ type valuePair struct {
 
 // pairOf pairs the different configurations of both sides. If all configurations of one side are
 // on the other side too, it pairs the other side's differences with all of them.
-func pairOf(clusterType string, before, after compared) valuePair {
+func pairOf(clusterType string, before, after workloadSide) valuePair {
 	was, is := before.configurations(), after.configurations()
 	onlyBefore, onlyAfter := without(was, is), without(is, was)
 	// a side failed, or both are equal
@@ -313,23 +313,23 @@ func pairOf(clusterType string, before, after compared) valuePair {
 }
 
 // on returns the assignments on a cluster type.
-func (c compared) on(clusterType string) compared {
+func (c workloadSide) on(clusterType string) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return ct.TypeName() == clusterType })
 }
 
 // outside returns the assignments on other cluster types.
-func (c compared) outside(clusterTypes map[string]bool) compared {
+func (c workloadSide) outside(clusterTypes map[string]bool) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return !clusterTypes[ct.TypeName()] })
 }
 
 // in returns the assignments in the folder of a class.
-func (c compared) in(folder string) compared {
+func (c workloadSide) in(folder string) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return ct.Name == folder })
 }
 
 // those returns the assignments on the cluster types, or classes, that meet a condition.
-func (c compared) those(is func(*model.ClusterType) bool) compared {
-	out := compared{e: c.e, digests: c.digests}
+func (c workloadSide) those(is func(*model.ClusterType) bool) workloadSide {
+	out := workloadSide{e: c.e, digests: c.digests}
 	for _, i := range c.all {
 		if is(c.e.Schedule.Assignments[i].ClusterType) {
 			out.all = append(out.all, i)
@@ -343,7 +343,7 @@ func sorted(set map[string]bool) []string {
 }
 
 // configurations returns an assignment for each digest of composed values.
-func (c compared) configurations() map[model.Digest]int {
+func (c workloadSide) configurations() map[model.Digest]int {
 	out := map[model.Digest]int{}
 	for _, i := range c.all {
 		if !c.e.Failed(i) {
@@ -364,7 +364,7 @@ func without(all, others map[model.Digest]int) map[model.Digest]int {
 }
 
 // values returns the values of configurations, by digest and path.
-func (c compared) values(ctx context.Context,
+func (c workloadSide) values(ctx context.Context,
 	of map[model.Digest]int) (map[model.Digest]map[string]string, error) {
 	tuples := map[int32][]model.Digest{}
 	for digest, i := range of {

@@ -114,7 +114,7 @@ func merged(all []WorkloadDifference) []WorkloadDifference {
 
 // clustersThatDiffer compares the own values of clusters that both sides list. It returns one
 // difference for each path.
-func clustersThatDiffer(before, after compared) []WorkloadDifference {
+func clustersThatDiffer(before, after workloadSide) []WorkloadDifference {
 	was, is := before.own(), after.own()
 	found := map[string]*WorkloadDifference{} // by path
 	for name, x := range was {
@@ -148,7 +148,7 @@ func clustersThatDiffer(before, after compared) []WorkloadDifference {
 }
 
 // own returns the own values of clusters, by cluster and path.
-func (c compared) own() map[string]map[string]map[string]bool {
+func (c workloadSide) own() map[string]map[string]map[string]bool {
 	targets := map[string][]string{} // by folder
 	for _, i := range c.all {
 		a := &c.e.Schedule.Assignments[i]

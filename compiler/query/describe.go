@@ -14,8 +14,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// About is the information about an entity in one environment, in addition to its fields.
-type About struct {
+// Description is the information about an entity in one environment, in addition to its fields.
+type Description struct {
 	// Positions are its positions in the files.
 	Positions []model.Position `json:"positions"`
 	// Assignments are the assignments that it concerns, for explain, in the order of Assignments.
@@ -26,8 +26,9 @@ type About struct {
 
 // Describe returns the information about an entity, or about a deployment target, in an
 // environment. It returns empty lists if the environment cannot be read.
-func Describe(b *compiler.Build, environment string, of model.Ref) About {
-	about := About{Positions: []model.Position{}, Assignments: []string{}, Diagnostics: []string{}}
+func Describe(b *compiler.Build, environment string, of model.Ref) Description {
+	about := Description{Positions: []model.Position{}, Assignments: []string{},
+		Diagnostics: []string{}}
 	e := find(b, environment)
 	if e == nil || e.Model == nil {
 		return about

@@ -88,7 +88,7 @@ func (s *Schedule) assign(r *report) {
 			byType[c] = append(byType[c], i)
 		}
 	}
-	known := pins{known: make(map[string]pinned)}
+	known := pins{known: make(map[string]pinnedTarget)}
 	ofType, count := make([][]pair, len(byType)), 0
 	for c, selections := range byType {
 		pairs, denied := s.pairs(c, selections)

@@ -10,19 +10,19 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// pinned is a deployment target after the pins of some policies. It is unchanged if the
+// pinnedTarget is a deployment target after the pins of some policies. It is unchanged if the
 // pins have problems.
-type pinned struct {
+type pinnedTarget struct {
 	version   string
 	manifests model.Manifests
 	problems  []diag.Diagnostic
 }
 
 // pins remembers pinned targets, because many assignments share them.
-type pins struct{ known map[string]pinned }
+type pins struct{ known map[string]pinnedTarget }
 
 // of returns the target as the pins of these policies leave it.
-func (p *pins) of(t target, policies []*model.SchedulingPolicy) pinned {
+func (p *pins) of(t target, policies []*model.SchedulingPolicy) pinnedTarget {
 	key := t.FullName
 	for _, policy := range policies {
 		key += "/" + policy.Name // neither has a slash
@@ -53,8 +53,8 @@ func (c change) String() string {
 }
 
 // pin applies the policies' pins, which must fit the target and each other.
-func pin(t target, policies []*model.SchedulingPolicy) pinned {
-	out := pinned{version: t.Version, manifests: copyManifests(t.Manifests)}
+func pin(t target, policies []*model.SchedulingPolicy) pinnedTarget {
+	out := pinnedTarget{version: t.Version, manifests: copyManifests(t.Manifests)}
 	fields := pinnable(&out.version, &out.manifests)
 	bySlot := make(map[string][]change)
 	var slots []string

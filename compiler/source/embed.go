@@ -9,8 +9,8 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// Embedded is a file that an @embed attribute names, by file= or glob=.
-type Embedded struct {
+// EmbeddedFile is a file that an @embed attribute names, by file= or glob=.
+type EmbeddedFile struct {
 	Name string    // from the folder of the CUE file, as CUE calls it
 	Path string    // that of the CUE file's folder and Name together
 	Type string    // that the attribute gives it, or ""
@@ -21,14 +21,14 @@ type Embedded struct {
 // as CUE does, so it finds the files that CUE will read. If CUE cannot read an attribute,
 // building the package reports that. files is the platform's files; the CUE file may belong
 // to another module.
-func Embeds(f *ast.File, files *Files) []Embedded {
+func Embeds(f *ast.File, files *Files) []EmbeddedFile {
 	dir := filepath.Dir(f.Filename)
 	in := os.DirFS(dir)
 	if name, ok := files.Name(dir); ok {
-		in = within{files, name}
+		in = folderFiles{files, name}
 	}
 	attributes, _ := embed.EmbeddedPaths(filepath.Base(f.Filename), f)
-	var out []Embedded
+	var out []EmbeddedFile
 	for _, a := range attributes {
 		names, err := a.FindAll(in)
 		if err != nil {
@@ -36,7 +36,7 @@ func Embeds(f *ast.File, files *Files) []Embedded {
 		}
 		for _, name := range names {
 			out = append(out,
-				Embedded{name, filepath.Join(dir, filepath.FromSlash(name)), a.Type, a.Attribute.Pos})
+				EmbeddedFile{name, filepath.Join(dir, filepath.FromSlash(name)), a.Type, a.Attribute.Pos})
 		}
 	}
 	return out

@@ -106,23 +106,23 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 		func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) }), nil
 }
 
-// within are the files of a folder of Files, in the form in which CUE looks for embedded
+// folderFiles are the files of a folder of Files, in the form in which CUE looks for embedded
 // files.
-type within struct {
+type folderFiles struct {
 	files *Files
 	dir   string
 }
 
-func (w within) Stat(name string) (fs.FileInfo,
+func (w folderFiles) Stat(name string) (fs.FileInfo,
 	error) {
 	return w.files.Stat(path.Join(w.dir, name))
 }
 
-func (w within) ReadDir(name string) ([]fs.DirEntry, error) {
+func (w folderFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 	return w.files.ReadDir(path.Join(w.dir, name))
 }
 
-func (w within) Open(name string) (fs.File, error) {
+func (w folderFiles) Open(name string) (fs.File, error) {
 	name = path.Join(w.dir, name)
 	if data, over := w.files.over(name); over {
 		info, err := w.files.Stat(name)

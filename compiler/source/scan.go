@@ -92,7 +92,7 @@ func (p *Platform) Sources(environment string,
 		dir = p.Dir(environment)
 	}
 	base, _, _ := strings.Cut(p.Module, "@")
-	s := &scanner{Files: p.files, module: base, read: map[string]*scanned{},
+	s := &scanner{Files: p.files, module: base, read: map[string]*scannedFile{},
 		folders: map[string][]string{}}
 	out := &Sources{}
 	var err error
@@ -140,12 +140,12 @@ func (p *Platform) Sources(environment string,
 type scanner struct {
 	*Files
 	module  string
-	read    map[string]*scanned
+	read    map[string]*scannedFile
 	folders map[string][]string // the CUE files of a folder
 }
 
-// scanned is a CUE file that has been read.
-type scanned struct {
+// scannedFile is a CUE file that has been read.
+type scannedFile struct {
 	name    string
 	data    []byte
 	content Digest
@@ -155,7 +155,7 @@ type scanned struct {
 }
 
 // file reads a CUE file.
-func (s *scanner) file(name string) (*scanned, error) {
+func (s *scanner) file(name string) (*scannedFile, error) {
 	if f, done := s.read[name]; done {
 		return f, nil
 	}
@@ -166,7 +166,7 @@ func (s *scanner) file(name string) (*scanned, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &scanned{name: name, data: data, content: sha256.Sum256(data)}
+	f := &scannedFile{name: name, data: data, content: sha256.Sum256(data)}
 	s.read[name] = f
 	text := toUTF8(data)
 	syntax, err := parser.ParseFile(s.Path(name), text, parser.ImportsOnly)
@@ -183,7 +183,7 @@ func (s *scanner) file(name string) (*scanned, error) {
 }
 
 // embeds returns the files that a CUE file embeds. Loading the file reports its errors.
-func (s *scanner) embeds(f *scanned) []Embedded {
+func (s *scanner) embeds(f *scannedFile) []EmbeddedFile {
 	text := toUTF8(f.data)
 	if !f.parses || !bytes.Contains(text, []byte("@embed(")) {
 		return nil
@@ -227,8 +227,8 @@ func (s *scanner) isNoFolder(name string) bool {
 
 // packageFiles returns the files of a folder and of the folders above it, up to top, that
 // may belong to one of the packages.
-func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, error) {
-	var out []*scanned
+func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scannedFile, error) {
+	var out []*scannedFile
 	for {
 		names, err := s.folder(dir)
 		if err != nil {
@@ -251,7 +251,7 @@ func (s *scanner) packageFiles(top, dir string, packages []string) ([]*scanned, 
 }
 
 // follow adds the files and modules that a file imports and embeds to needs.
-func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[string]bool) error {
+func (s *scanner) follow(f *scannedFile, needs map[string]Digest, followed map[string]bool) error {
 	for _, e := range s.embeds(f) {
 		s.embedded(f, e, needs)
 	}
@@ -279,7 +279,7 @@ func (s *scanner) follow(f *scanned, needs map[string]Digest, followed map[strin
 
 // embedded adds a file that another embeds. Loading refuses files that must not be
 // embedded, so they are not read here either.
-func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
+func (s *scanner) embedded(by *scannedFile, e EmbeddedFile, needs map[string]Digest) {
 	name := path.Join(path.Dir(by.name), e.Name)
 	if data, over := s.over(name); over {
 		needs[name] = sha256.Sum256(data)
@@ -308,7 +308,7 @@ func (s *scanner) embedded(by *scanned, e Embedded, needs map[string]Digest) {
 // resolve returns the files that an import may lead to, except the files of other modules.
 // It adds to needs the modules that begin on the way, because CUE finds no package of this
 // module in them.
-func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error) {
+func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scannedFile, error) {
 	parts := ast.ParseImportPath(of)
 	folders := []struct{ top, dir string }{}
 	if below, ok := strings.CutPrefix(parts.Path, s.module); ok && s.module != "" &&
@@ -323,7 +323,7 @@ func (s *scanner) resolve(of string, needs map[string]Digest) ([]*scanned, error
 			folders = append(folders, struct{ top, dir string }{top, path.Join(top, p)})
 		}
 	}
-	var out []*scanned
+	var out []*scannedFile
 	for _, f := range folders {
 		if !filepath.IsLocal(filepath.FromSlash(f.dir)) {
 			continue

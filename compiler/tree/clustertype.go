@@ -37,12 +37,12 @@ type ClusterTypeRecord struct {
 	Entries     []EntryRecord      `json:"entries,omitempty"`
 	Assignments []AssignmentRecord `json:"assignments"` // sorted by deployment target
 	// Denied are the pairs that policies remove, sorted by deployment target.
-	Denied []Denied `json:"denied,omitempty"`
+	Denied []DeniedTarget `json:"denied,omitempty"`
 }
 
-// Denied is a deployment target that policies select, and that other policies, or an except, remove
-// from the cluster type.
-type Denied struct {
+// DeniedTarget is a deployment target that policies select, and that other policies, or an except,
+// remove from the cluster type.
+type DeniedTarget struct {
 	DeploymentTarget string   `json:"deploymentTarget"` // the full name
 	Policies         []string `json:"policies"`         // the policies that remove it, sorted
 }
@@ -64,7 +64,7 @@ type AssignmentRecord struct {
 	Files  map[string]Blob `json:"files"` // by path in the folder
 	Selection
 	// Kept is set if the folder stems from an earlier build.
-	Kept *Kept `json:"kept,omitempty"`
+	Kept *Retention `json:"kept,omitempty"`
 
 	made []File // sorted: the files of a record that was made, instead of Files, until listed
 }

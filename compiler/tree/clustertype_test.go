@@ -43,7 +43,7 @@ func TestAssignmentsAreEncodedAsJSON(t *testing.T) {
 				Orphan: true, DependsOn: []string{"x", "y\t"}, Wave: 3, Backend: "flux", Retained: []string{"PersistentVolumeClaim a", "Secret \"b\""}, Shared: json.RawMessage(`{"a":["<"]}`),
 			},
 			Tree: emptyTree, Values: "v", Files: map[string]tree.Blob{"b/c": {ID: "1"}, "a": {ID: "2", Executable: true}},
-			Kept: &tree.Kept{Reason: "<K>", Compiler: tree.Compiler{"1", "2", "3"}, Source: tree.Source{"4", "5"}},
+			Kept: &tree.Retention{Reason: "<K>", Compiler: tree.Compiler{"1", "2", "3"}, Source: tree.Source{"4", "5"}},
 		}
 	}
 	made := map[string]string{"made": "they are Files"}
@@ -92,7 +92,7 @@ func TestKeptHasNoDigest(t *testing.T) {
 		"nothing":  {tree.Content{Facts: []tree.ClusterFacts{{Cluster: "c"}}}, "d"},
 		"facts":    {tree.Content{Facts: []tree.ClusterFacts{{Cluster: "b"}, {Cluster: "c", Kept: true}}}, ""},
 		"files":    {tree.Content{Kept: "K3003"}, ""},
-		"a folder": {tree.Content{Folders: []tree.Folder{{Info: backends.Folder{DeploymentTarget: "a"}, Kept: &tree.Kept{}}}}, ""},
+		"a folder": {tree.Content{Folders: []tree.Folder{{Info: backends.Folder{DeploymentTarget: "a"}, Kept: &tree.Retention{}}}}, ""},
 	} {
 		ct := tree.ClusterType{Name: "large", Digest: "d", Content: func(context.Context) (*tree.Content, error) { return &c.content, nil }}
 		e, err := ct.Entry(t.Context(), &tree.ClusterTypeRecord{Name: "large", Assignments: []tree.AssignmentRecord{{Folder: backends.Folder{DeploymentTarget: "a"}}}}, &tree.Record{})

@@ -253,7 +253,7 @@ func (b *Branch) restore(dir string, from *Branch, change func(*Record) error,
 	}
 	record, err := ParseRecord(data, nil)
 	if err != nil {
-		return nil, from.location(dir).placed(&RecordError{Path: recordPath, Err: err})
+		return nil, from.location(dir).addLocation(&RecordError{Path: recordPath, Err: err})
 	}
 	if err := change(record); err != nil {
 		return nil, err

@@ -181,7 +181,7 @@ func (c *comparison) compare(out *outcome, before *ClusterTypeRecord) error {
 		if same {
 			continue
 		}
-		lacking := missing{folder: g.folder, dir: g.dir}
+		lacking := missingFile{folder: g.folder, dir: g.dir}
 		for _, f := range g.files {
 			p := g.dir + "/" + f.Path
 			is, differs, err := c.file(p, f)

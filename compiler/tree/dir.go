@@ -249,8 +249,8 @@ func (d *Dir) display(p string) string { return path.Join(filepath.ToSlash(d.dir
 // user would open the file.
 type location func(p string) string
 
-// placed adds the location of the file to a RecordError.
-func (at location) placed(err error) error {
+// addLocation adds the location of the file to a RecordError.
+func (at location) addLocation(err error) error {
 	var bad *RecordError
 	if errors.As(err, &bad) {
 		bad.File = at(bad.Path)

@@ -152,7 +152,7 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 		}
 		data, err := s.repository.BlobWithin(file.ID, MaxRecord)
 		return data, ID(file.ID.String()), err
-	}, at.placed)
+	}, at.addLocation)
 	return nil, nil
 }
 

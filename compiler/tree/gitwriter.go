@@ -36,14 +36,14 @@ func (w *gitWriter) addAs(id git.Hash, kind git.Kind, data []byte) (git.Hash, er
 
 func (w *gitWriter) treeEditor() *treeEditor { return &treeEditor{w.branch.repository.git, w.add} }
 
-// placed is the new state of an environment.
-type placed struct {
+// writtenState is the new state of an environment.
+type writtenState struct {
 	changes *Changes
 	root    git.Hash
 }
 
 // environment makes the tree of an environment. With diagnostics it returns nil.
-func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []diag.Diagnostic,
+func (w *gitWriter) environment(ctx context.Context, p Placement) (*writtenState, []diag.Diagnostic,
 	error) {
 	before, problems, err := w.branch.load(p.Folder)
 	if err != nil {
@@ -75,10 +75,10 @@ func (w *gitWriter) environment(ctx context.Context, p Placement) (*placed, []di
 				return nil, err
 			}
 			c, err := e.parse(data)
-			return c, at.placed(err)
+			return c, at.addLocation(err)
 		}
 	}
-	done := &placed{changes: plan.changes(), root: before.root}
+	done := &writtenState{changes: plan.changes(), root: before.root}
 	beside := w.branch.instead[p.Folder].beside
 	if !plan.done() {
 		done.root, err = e.finish(plan, append(edits, beside...))
@@ -191,7 +191,7 @@ func (e *gitEnvironment) edit(ctx context.Context, s *gitSurvey, p *typePlan,
 		}
 	}
 	if e.pack != nil {
-		err := out.read(ctx, p.missing, func(_ missing, made []backends.File) error {
+		err := out.read(ctx, p.missing, func(_ missingFile, made []backends.File) error {
 			for _, f := range made {
 				if _, err := e.add(git.BlobKind, f.Data); err != nil {
 					return err

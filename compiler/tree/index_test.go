@@ -48,7 +48,7 @@ func settle(t *testing.T, dir string, content files) {
 // unchanged returns the files that are unchanged according to the index; empty without an index.
 func unchanged(t *testing.T, dir string) map[string]tree.Blob {
 	t.Helper()
-	u, err := tree.OpenUnchanged(dir)
+	u, err := tree.OpenUnchangedFiles(dir)
 	must(t, err)
 	defer func() { must(t, u.Close()) }()
 	all := map[string]tree.Blob{}
@@ -376,7 +376,7 @@ func FuzzParseIndex(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		must(t, os.WriteFile(file, summed(append(slices.Clone(whole[:indexHeader]), body...)), 0o644))
-		u, err := tree.OpenUnchanged(dir)
+		u, err := tree.OpenUnchangedFiles(dir)
 		must(t, err)
 		defer u.Close()
 		for _, name := range []string{"large", "small", ownFolder} {

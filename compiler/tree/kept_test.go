@@ -94,7 +94,7 @@ func TestKeptFoldersStay(t *testing.T) {
 	}
 	r := record(t, dir)
 	a, was := assignment(t, r, "large", "app"), assignment(t, before, "large", "app")
-	if want := (tree.Kept{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
+	if want := (tree.Retention{Reason: "K2003", Compiler: dev.Compiler, Source: dev.Source}); a.Kept == nil || *a.Kept != want {
 		t.Errorf("kept is %+v, want %+v", a.Kept, want)
 	}
 	if a.Workload != was.Workload || a.Values != was.Values || a.Tree != was.Tree || !maps.Equal(a.Files, was.Files) {
@@ -108,7 +108,7 @@ func TestKeptFoldersStay(t *testing.T) {
 	again := failed()
 	folderOf(clusterTypeOf(again, "large"), "app").Kept.Reason = "K2009"
 	write(t, dir, again, later("b3"))
-	if a := assignment(t, record(t, dir), "large", "app"); *a.Kept != (tree.Kept{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
+	if a := assignment(t, record(t, dir), "large", "app"); *a.Kept != (tree.Retention{Reason: "K2009", Compiler: dev.Compiler, Source: dev.Source}) {
 		t.Errorf("kept again is %+v", a.Kept)
 	}
 

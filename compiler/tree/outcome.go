@@ -233,7 +233,7 @@ func (out *outcome) assignment(clusterType string, number int, f *Folder, before
 	a := *before
 	a.Files = out.keep(dir, before.Files)
 	a.Tree = TreeID(a.Files)
-	kept := Kept{Reason: f.Kept.Reason}
+	kept := Retention{Reason: f.Kept.Reason}
 	kept.Compiler, kept.Source = whole.origin(clusterType)
 	if before.Kept != nil {
 		kept.Compiler, kept.Source = before.Kept.Compiler, before.Kept.Source
@@ -264,8 +264,8 @@ const atOnce = 128
 
 // read calls a function with missing files and their content, group by group. It returns an error
 // if the content differs from the announced content.
-func (out *outcome) read(ctx context.Context, all []missing,
-	each func(missing, []backends.File) error) error {
+func (out *outcome) read(ctx context.Context, all []missingFile,
+	each func(missingFile, []backends.File) error) error {
 	for part := range slices.Chunk(all, atOnce) {
 		if out.content.Make == nil {
 			return fmt.Errorf("the files of cluster type %s have no content", out.record.Name)
@@ -299,7 +299,7 @@ func (out *outcome) read(ctx context.Context, all []missing,
 }
 
 // files yields the missing files of a group, with their numbers in it.
-func (out *outcome) files(m missing) iter.Seq2[int, File] {
+func (out *outcome) files(m missingFile) iter.Seq2[int, File] {
 	return func(yield func(int, File) bool) {
 		names := m.names
 		i, _ := slices.BinarySearchFunc(out.groups, m.folder,

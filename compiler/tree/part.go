@@ -97,19 +97,19 @@ func (l *recordLines) part(wanted func(i int) bool) []byte {
 }
 
 // from sets the source of the cluster types' records. read returns the bytes of a record with their
-// id, and they need not be trusted. placed adds the location to an error about a record.
-func (r *Record) from(read func(name string) ([]byte, ID, error), placed func(error) error) {
+// id, and they need not be trusted. addLocation adds the location to an error about a record.
+func (r *Record) from(read func(name string) ([]byte, ID, error), addLocation func(error) error) {
 	r.bytes = func(name string) ([]byte, error) {
 		data, id, err := read(name)
 		if err == nil {
 			err = r.entry(name).verify(id)
 		}
-		return data, placed(err)
+		return data, addLocation(err)
 	}
 	known := new(entryFilesRead)
 	r.parse = func(name string, data []byte) (*ClusterTypeRecord, error) {
 		c, err := r.entry(name).parseAny(data, known)
-		return c, placed(err)
+		return c, addLocation(err)
 	}
 	r.load = func(name string) (*ClusterTypeRecord, error) {
 		data, err := r.bytes(name)

@@ -15,7 +15,7 @@ import (
 // recordOf returns a record with an assignment for each name. The second one retains something.
 func recordOf(names ...string) *tree.ClusterTypeRecord {
 	c := &tree.ClusterTypeRecord{APIVersion: apiVersion, Kind: clusterTypeKind, Name: "large", Files: map[string]tree.Blob{"index.yaml": {ID: tree.BlobID([]byte("index"))}},
-		Clusters: []string{"c1", "c2"}, Facts: []tree.ClusterFacts{}, Denied: []tree.Denied{{DeploymentTarget: "z", Policies: []string{"p"}}}}
+		Clusters: []string{"c1", "c2"}, Facts: []tree.ClusterFacts{}, Denied: []tree.DeniedTarget{{DeploymentTarget: "z", Policies: []string{"p"}}}}
 	for i, name := range names {
 		a := tree.AssignmentRecord{Folder: backends.Folder{DeploymentTarget: name, Workspace: "team", Workload: "w", Namespace: "ns-" + name, Backend: "flux", Shared: json.RawMessage(`{"a":[]}`)},
 			Tree: emptyTree, Values: "v", Files: map[string]tree.Blob{"a.yaml": {ID: tree.BlobID([]byte(name))}}}

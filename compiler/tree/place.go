@@ -17,7 +17,7 @@ import (
 // of the cluster type without its assignments.
 type change struct {
 	dir     string
-	missing []missing
+	missing []missingFile
 	// first are the paths of removed files that block others, and last the other removed files.
 	// empty are the folders in the places of new files.
 	first, last []string

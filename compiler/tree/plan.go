@@ -37,11 +37,11 @@ type typePlan struct {
 	next   *ClusterTypeEntry // nil if the cluster type is removed
 	record bool              // its record must be written
 
-	outcome *outcome  // nil if it was not computed, or is not in memory
-	missing []missing // files to be written
-	removed []string  // paths of files to be removed, sorted
-	empty   []string  // folders at the paths of files to be written
-	changes []*change // all of these, folder by folder
+	outcome *outcome      // nil if it was not computed, or is not in memory
+	missing []missingFile // files to be written
+	removed []string      // paths of files to be removed, sorted
+	empty   []string      // folders at the paths of files to be written
+	changes []*change     // all of these, folder by folder
 
 	section *section // of the index; nil if nothing is known
 	revised bool     // the section differs from the previous index
@@ -58,8 +58,8 @@ func (p *writePlan) done() bool {
 		!slices.ContainsFunc(p.parts, changes)
 }
 
-// missing are files of a group that must be written. The plan does not keep their ids.
-type missing struct {
+// missingFile are files of a group that must be written. The plan does not keep their ids.
+type missingFile struct {
 	folder int      // as in group
 	dir    string   // as in group
 	names  []string // paths in dir, in the order of the group

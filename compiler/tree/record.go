@@ -38,7 +38,7 @@ type Record struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// Named identifies the person who promoted the base commit by name, in an environment without
 	// rings; nil if a policy chose the commit.
-	Named *Named `json:"named,omitempty"`
+	Named *NamedPromotion `json:"named,omitempty"`
 	// Clock is ClockSet if a user set the clock of the run that wrote the record; "" if the run
 	// used the real time.
 	Clock string `json:"clock,omitempty"`
@@ -307,10 +307,10 @@ func (r *Record) Encode() []byte {
 		list("rings", len(r.Rings), func(i int) any {
 			ring := &r.Rings[i]
 			return struct {
-				Name   string        `json:"name"`
-				Source Source        `json:"source"`
-				Hold   *recordedHold `json:"hold,omitempty"`
-				Named  *Named        `json:"named,omitempty"`
+				Name   string          `json:"name"`
+				Source Source          `json:"source"`
+				Hold   *recordedHold   `json:"hold,omitempty"`
+				Named  *NamedPromotion `json:"named,omitempty"`
 			}{ring.Name, ring.Source, (*recordedHold)(ring.Hold), ring.Named}
 		})
 	}

@@ -7,11 +7,11 @@ type Ring struct {
 	// Hold stops promotion to the ring; nil if there is no hold.
 	Hold *Hold `json:"hold,omitempty"`
 	// Named identifies the person who promoted the base commit by name; nil if a policy chose it.
-	Named *Named `json:"named,omitempty"`
+	Named *NamedPromotion `json:"named,omitempty"`
 }
 
-// Named records the person who promoted a base commit by name, and the reason.
-type Named struct {
+// NamedPromotion records the person who promoted a base commit by name, and the reason.
+type NamedPromotion struct {
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 }

@@ -167,7 +167,7 @@ func (pl *planner) checkRecord(e *ClusterTypeEntry) error {
 	}
 	_, err = e.parse(data)
 	pl.learnt.Store(true)
-	return pl.dir.placed(err)
+	return pl.dir.addLocation(err)
 }
 
 // adoptable reports whether an error is about a record, and --adopt continues without the record.
@@ -176,21 +176,21 @@ func (pl *planner) adoptable(err error) bool {
 	return pl.o.Adopt && errors.As(err, &bad) && bad.adoptable()
 }
 
-// Unchanged lists the files of an environment's folder that look as they did when they had the
+// UnchangedFiles lists the files of an environment's folder that look as they did when they had the
 // recorded content. It is for one goroutine at a time.
-type Unchanged struct {
+type UnchangedFiles struct {
 	root  *os.Root
 	index *index // nil if nothing is known
 }
 
-// OpenUnchanged opens the environment's folder at dir. If there is no usable index, as in a copied
-// folder, it treats no file as unchanged.
-func OpenUnchanged(dir string) (*Unchanged, error) {
+// OpenUnchangedFiles opens the environment's folder at dir. If there is no usable index, as in a
+// copied folder, it treats no file as unchanged.
+func OpenUnchangedFiles(dir string) (*UnchangedFiles, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	d, s, u := &Dir{dir: dir, root: root}, newSurvey(root), &Unchanged{root: root}
+	d, s, u := &Dir{dir: dir, root: root}, newSurvey(root), &UnchangedFiles{root: root}
 	d.location = d.display
 	record, _, err := d.read(s, recordPath)
 	if err == nil && record != nil {
@@ -203,12 +203,12 @@ func OpenUnchanged(dir string) (*Unchanged, error) {
 }
 
 // Close closes the folder.
-func (u *Unchanged) Close() error { return u.root.Close() }
+func (u *UnchangedFiles) Close() error { return u.root.Close() }
 
 // Files yields the unchanged files in the folder of a cluster type, or of entries, in the order of
 // the index, by path in that folder. It checks each file, and reads none. Unlike a build it follows
 // folders that are symbolic links. Check the folders if that matters.
-func (u *Unchanged) Files(name string, yield func(path string, b Blob)) error {
+func (u *UnchangedFiles) Files(name string, yield func(path string, b Blob)) error {
 	section := u.index.section(name)
 	if section == nil {
 		return nil

@@ -94,7 +94,7 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 	}
 	r := st.record
 	r.from(identified(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }),
-		d.placed)
+		d.addLocation)
 	return nil, nil
 }
 
@@ -112,11 +112,11 @@ func (d *Dir) clusterTypeBytes(e *ClusterTypeEntry) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case there.kind == nothing:
-		return nil, d.placed(e.unusable(errors.New("it is not there")))
+		return nil, d.addLocation(e.unusable(errors.New("it is not there")))
 	case there.kind != regular:
-		return nil, d.placed(e.unusable(errors.New("it is not a file")))
+		return nil, d.addLocation(e.unusable(errors.New("it is not a file")))
 	case there.info.Size() > maxOwnFile:
-		return nil, d.placed(e.unusable(errors.New("it is too large")))
+		return nil, d.addLocation(e.unusable(errors.New("it is too large")))
 	}
 	return d.root.ReadFile(p)
 }
@@ -376,10 +376,10 @@ func (d *Dir) halfWritten(e *ClusterTypeEntry, ids []ID) (*ClusterTypeRecord, er
 		err = e.verify(id)
 	}
 	if err != nil {
-		return nil, d.placed(err)
+		return nil, d.addLocation(err)
 	}
 	c, err := e.parseAny(data, new(entryFilesRead))
-	return c, d.placed(err)
+	return c, d.addLocation(err)
 }
 
 // correct updates the record of a cluster type with the actual files at the paths.

@@ -79,7 +79,7 @@ type Content struct {
 	// all entries that are not kept, each in a folder with the name of its cluster.
 	Entries []Entry
 	// Denied are the pairs that policies remove, sorted by deployment target.
-	Denied []Denied
+	Denied []DeniedTarget
 }
 
 // Root is the number of a cluster type's own files, beside the numbers of its folders.
@@ -100,7 +100,7 @@ type Folder struct {
 	Selection Selection
 	// Kept means that the folder stays as the previous record describes it; that record must list
 	// the folder. Only its Reason is used: the record has the rest.
-	Kept *Kept
+	Kept *Retention
 }
 
 // File is a file with git's id of its content, and without the content.
@@ -119,8 +119,8 @@ func FileOf(f backends.File) File {
 // Blob returns the file's entry in a tree.
 func (f File) Blob() Blob { return Blob{f.ID, f.Executable} }
 
-// Kept says why an assignment keeps the folder of an earlier build, and identifies that build.
-type Kept struct {
+// Retention says why an assignment keeps the folder of an earlier build, and identifies that build.
+type Retention struct {
 	Reason   string   `json:"reason"`
 	Compiler Compiler `json:"compiler"`
 	Source   Source   `json:"source"`
@@ -170,10 +170,10 @@ type Options struct {
 	// Ring is the part of the environment that is built; "" if the environment has no rings. Rings
 	// are all parts that the record must list, or empty.
 	Ring  string
-	Rings []Ring // sorted by name
-	Hold  *Hold  // nil if there is no hold
-	Named *Named // nil if a policy chose the commit
-	Clock string // as Record.Clock
+	Rings []Ring          // sorted by name
+	Hold  *Hold           // nil if there is no hold
+	Named *NamedPromotion // nil if a policy chose the commit
+	Clock string          // as Record.Clock
 	// Adopt lets kalypso take over files that it did not write, and a folder
 	// whose record is broken.
 	Adopt bool

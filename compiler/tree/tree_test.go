@@ -73,7 +73,7 @@ type plainFolder struct {
 	Info   backends.Folder
 	Files  []backends.File
 	Values model.Digest
-	Kept   *tree.Kept
+	Kept   *tree.Retention
 }
 
 // tree returns the tree, with digests for cluster types without kept parts.
@@ -193,7 +193,7 @@ func keeping(t *plainTree, folders ...string) *plainTree {
 		ct, name, _ := strings.Cut(p, "/")
 		f := folderOf(clusterTypeOf(t, ct), name)
 		f.Info = backends.Folder{DeploymentTarget: name}
-		f.Values, f.Files, f.Kept = "", nil, &tree.Kept{Reason: "K2003"}
+		f.Values, f.Files, f.Kept = "", nil, &tree.Retention{Reason: "K2003"}
 	}
 	return t
 }

@@ -204,7 +204,7 @@ func (w *writer) stageAll(ctx context.Context) error {
 			})
 		}
 		in(&makers, func() error {
-			return out.read(ctx, p.missing, func(m missing, made []backends.File) error {
+			return out.read(ctx, p.missing, func(m missingFile, made []backends.File) error {
 				if failed.Load() {
 					return nil
 				}
@@ -223,7 +223,7 @@ func (w *writer) stageAll(ctx context.Context) error {
 }
 
 // stageInto writes files of a group into the staging folder.
-func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
+func (w *writer) stageInto(m missingFile, made []backends.File, sync bool) error {
 	for dir, names := range m.byFolder {
 		if err := w.mkdir(stagedPath(dir)); err != nil {
 			return err
@@ -246,7 +246,7 @@ func (w *writer) stageInto(m missing, made []backends.File, sync bool) error {
 }
 
 // byFolder yields the files that are next to each other and in one folder, with the folder.
-func (m missing) byFolder(yield func(string, []string) bool) {
+func (m missingFile) byFolder(yield func(string, []string) bool) {
 	for names := m.names; len(names) > 0; {
 		dir := path.Dir(names[0])
 		n := slices.IndexFunc(names, func(name string) bool { return path.Dir(name) != dir })

@@ -21,9 +21,9 @@ import (
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
 
-// named is a place in a document of a platform, with the current names of the platform. The
+// cursor is a place in a document of a platform, with the current names of the platform. The
 // zero value is nowhere.
-type named struct {
+type cursor struct {
 	*names.Index
 	path    string
 	offset  int
@@ -33,7 +33,7 @@ type named struct {
 }
 
 // at returns the place of a request. It returns false outside of platforms.
-func (s *server) at(p inDocument) (n named, ok bool) {
+func (s *server) at(p inDocument) (n cursor, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.documents.at(p.TextDocument.URI)
@@ -48,7 +48,7 @@ func (s *server) at(p inDocument) (n named, ok bool) {
 	if !within {
 		return n, false
 	}
-	return named{s.indexLocked(of), name, d.text.offset(p.Position), s.sourcesLocked(of), d.text,
+	return cursor{s.indexLocked(of), name, d.text.offset(p.Position), s.sourcesLocked(of), d.text,
 		of.results}, true
 }
 
@@ -94,12 +94,12 @@ func (s *server) indexLocked(p *platform) *names.Index {
 }
 
 // place returns a place as a location.
-func (n named) place(p names.Place) location {
+func (n cursor) place(p names.Place) location {
 	uri := n.files.uri(p.Path)
 	return location{uri, n.files.text(uri).span(p.Start, p.End)}
 }
 
-func (n named) places(ps []names.Place) []location {
+func (n cursor) places(ps []names.Place) []location {
 	out := []location{}
 	for _, p := range ps {
 		out = append(out, n.place(p))
@@ -108,7 +108,7 @@ func (n named) places(ps []names.Place) []location {
 }
 
 // edit returns edits in the form of the protocol.
-func (n named) edit(edits []names.Edit) map[string]any {
+func (n cursor) edit(edits []names.Edit) map[string]any {
 	changes := map[string][]textEdit{}
 	for _, e := range edits {
 		at := n.place(e.Place)
@@ -124,7 +124,7 @@ var kinds = map[names.Kind]int{names.OfField: 5, names.OfEnum: 20, names.OfName:
 
 // complete returns kalypso's completions, and whether they are complete. They are for a name or
 // a value, and not for a field: CUE's server knows more fields.
-func (n named) complete() (items []any, all bool) {
+func (n cursor) complete() (items []any, all bool) {
 	for _, c := range n.Complete(n.path, n.offset) {
 		all = all || c.Kind != names.OfField
 		item := map[string]any{
@@ -144,7 +144,7 @@ func (n named) complete() (items []any, all bool) {
 
 // hover returns kalypso's information about the word at the place. It includes values of the
 // last compilation if the file has not changed since then.
-func (n named) hover(ctx context.Context) (any, bool) {
+func (n cursor) hover(ctx context.Context) (any, bool) {
 	var h names.Hover
 	ok := false
 	if n.results != nil && n.results.texts[n.path] == n.text.string {
@@ -164,7 +164,7 @@ func (n named) hover(ctx context.Context) (any, bool) {
 
 // lenses returns the lenses above the entities of the file, as of the platform's last
 // compilation.
-func (n named) lenses() []any {
+func (n cursor) lenses() []any {
 	out := []any{}
 	if n.results == nil {
 		return out
@@ -180,7 +180,7 @@ func (n named) lenses() []any {
 }
 
 // fixes returns the changes that may fix findings in the range of a request.
-func (n named) fixes(within span) (out []any) {
+func (n cursor) fixes(within span) (out []any) {
 	if n.results == nil {
 		return nil
 	}
@@ -206,8 +206,8 @@ func (n named) fixes(within span) (out []any) {
 // the editor may have no end. The process stays, and answers questions that need the build,
 // until there is a newer process.
 
-// compiled is the first line of such a process's output.
-type compiled struct {
+// compileOutput is the first line of such a process's output.
+type compileOutput struct {
 	Diagnostics []diag.Diagnostic
 	Lenses      map[string][]names.Lens // by the paths of files
 }
@@ -225,7 +225,7 @@ func Answer(ctx context.Context, in io.Reader, out io.Writer, b *compiler.Build,
 	over source.Overlay) error {
 	x := names.New(filesOf(b.Platform.Root, over), nil)
 	r := &names.Results{Build: b}
-	first := compiled{b.Diagnostics, map[string][]names.Lens{}}
+	first := compileOutput{b.Diagnostics, map[string][]names.Lens{}}
 	for _, f := range filesOf(b.Platform.Root, over) {
 		if lenses := x.Lenses(f.Path, r); len(lenses) > 0 {
 			first.Lenses[f.Path] = lenses
@@ -277,7 +277,7 @@ func filesOf(root string, over source.Overlay) []names.File {
 
 // results are the results of a compilation, with its process.
 type results struct {
-	compiled
+	compileOutput
 	texts map[string]string // of all files at the time of the compilation
 
 	cmd   *exec.Cmd
@@ -334,7 +334,7 @@ func compileApart(ctx context.Context, start func(root, overlay string) (*exec.C
 	r.out = bufio.NewReader(out)
 	line, err := r.out.ReadBytes('\n')
 	if err == nil {
-		err = json.Unmarshal(line, &r.compiled)
+		err = json.Unmarshal(line, &r.compileOutput)
 	}
 	if err != nil {
 		_ = r.close()

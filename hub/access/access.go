@@ -114,7 +114,7 @@ func (t *Tokens) Identify(ctx context.Context, text string) (*Identity, error) {
 }
 
 // Signer returns the signer of a report.
-func (t *Tokens) Signer(ctx context.Context, s *api.Signed) (*Identity, error) {
+func (t *Tokens) Signer(ctx context.Context, s *api.SignedReport) (*Identity, error) {
 	id, err := s.Verify(func(id string) (ed25519.PublicKey, error) {
 		token, _, err := t.store.Token(ctx, id)
 		if err != nil {

@@ -28,7 +28,7 @@ func (c *Client) Report(ctx context.Context, r *Report) (*Taken, error) {
 }
 
 // Carry sends a report that another client has signed.
-func (c *Client) Carry(ctx context.Context, s *Signed) (*Taken, error) {
+func (c *Client) Carry(ctx context.Context, s *SignedReport) (*Taken, error) {
 	return call[Taken](ctx, c, http.MethodPost, "/v1/reports", nil, s)
 }
 

@@ -121,7 +121,7 @@ const maxAnswer = 256 << 20
 func (c *Client) request(ctx context.Context, method, path string, query url.Values,
 	body any) (*http.Response, error) {
 	var reader io.Reader
-	signed, isSigned := body.(*Signed)
+	signed, isSigned := body.(*SignedReport)
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
@@ -207,8 +207,8 @@ func TokenParts(token string) (id, secret string, ok bool) {
 	return id, secret, ok && found && id != "" && secret != ""
 }
 
-// Signed is a report with its signature: a person who carries it to a hub cannot change it.
-type Signed struct {
+// SignedReport is a report with its signature: a person who carries it to a hub cannot change it.
+type SignedReport struct {
 	Report json.RawMessage `json:"report"`
 	// Signature is a JWS (RFC 7515) with detached content, by Ed25519. Its key ID is the id of a
 	// token. The signer has the secret of that token.
@@ -227,7 +227,7 @@ func SigningKey(secret string) ed25519.PrivateKey {
 }
 
 // Sign signs a report with a token.
-func Sign(token string, r *Report) (*Signed, error) {
+func Sign(token string, r *Report) (*SignedReport, error) {
 	id, secret, ok := TokenParts(token)
 	if !ok {
 		return nil, errors.New("reports are signed with a token of a hub, kalypso_..., and this is none")
@@ -246,11 +246,12 @@ func Sign(token string, r *Report) (*Signed, error) {
 		return nil, err
 	}
 	signature, err := jws.DetachedCompactSerialize()
-	return &Signed{data, signature}, err
+	return &SignedReport{data, signature}, err
 }
 
 // Verify verifies the signature of a report. key returns the public key of the token with an id.
-func (s *Signed) Verify(key func(id string) (ed25519.PublicKey, error)) (id string, err error) {
+func (s *SignedReport) Verify(key func(id string) (ed25519.PublicKey, error)) (id string,
+	err error) {
 	jws, err := jose.ParseDetached(s.Signature, s.Report, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
 		return "", ErrSignature

@@ -46,7 +46,7 @@ type answer struct {
 // end of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source,
 	environment string) error {
-	questions, bounded := gob.NewDecoder(in), &bounded{out: out}
+	questions, bounded := gob.NewDecoder(in), &limitWriter{out: out}
 	answers := gob.NewEncoder(bounded)
 	for {
 		var q question
@@ -82,13 +82,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s view.Source,
 // maxAnswer limits the bytes of an answer, because the hub keeps it in memory.
 const maxAnswer = 64 << 20
 
-// bounded writes an answer, and fails when the answer exceeds the bytes that are left.
-type bounded struct {
+// limitWriter writes an answer, and fails when the answer exceeds the bytes that are left.
+type limitWriter struct {
 	out  io.Writer
 	left int
 }
 
-func (b *bounded) Write(data []byte) (int, error) {
+func (b *limitWriter) Write(data []byte) (int, error) {
 	if b.left -= len(data); b.left < 0 {
 		return 0, fmt.Errorf("a page would have more than %s", supervisor.SizeText(maxAnswer))
 	}

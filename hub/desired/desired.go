@@ -33,7 +33,7 @@ const maxDifferences = 1_000_000
 // promotion. It returns the environments that cannot be read now, each with the reason. For those,
 // the previous wanted state stays valid.
 func Read(ctx context.Context, of *session.State,
-	f func(*state.Wanted) error) (unreadable map[string]error, err error) {
+	f func(*state.DesiredState) error) (unreadable map[string]error, err error) {
 	unreadable = map[string]error{}
 	seen := map[string]bool{}
 	for _, st := range of.Stages {
@@ -53,7 +53,7 @@ func Read(ctx context.Context, of *session.State,
 			unreadable[name] = errors.New(env.Problems[0].Message)
 			continue
 		}
-		var w *state.Wanted
+		var w *state.DesiredState
 		err := of.Bounded(ctx, env, func() (err error) {
 			w, err = read(ctx, of.Platform, env, st)
 			return err
@@ -76,15 +76,15 @@ func Read(ctx context.Context, of *session.State,
 type reader struct {
 	env    *session.Environment
 	of     *session.Platform
-	wanted *state.Wanted
+	wanted *state.DesiredState
 	parsed map[tree.ID]*tree.ClusterTypeRecord
 }
 
 func read(ctx context.Context, of *session.Platform, env *session.Environment,
-	st *session.Stage) (*state.Wanted, error) {
+	st *session.Stage) (*state.DesiredState, error) {
 	gate := st.RolloutGate()
 	r := &reader{env: env, of: of, parsed: map[tree.ID]*tree.ClusterTypeRecord{},
-		wanted: &state.Wanted{
+		wanted: &state.DesiredState{
 			Environment: env.Name(), Repository: env.Repository.URL, Branch: env.Branch, Path: env.Folder,
 			Mirrors:    env.Policy.GitOps.Mirrors,
 			StaleAfter: gate.StaleAfter, Min: gate.Min, MaxFailed: gate.MaxFailed,

@@ -29,8 +29,8 @@ import (
 // Line is a line of the process's output. Each line except the last has the wanted state of an
 // environment, and the last one has the list of environments.
 type Line struct {
-	Wanted *state.Wanted `json:"wanted,omitempty"`
-	End    *End          `json:"end,omitempty"`
+	Wanted *state.DesiredState `json:"wanted,omitempty"`
+	End    *End                `json:"end,omitempty"`
 }
 
 // maxLine limits the bytes of a line, because the hub keeps the content in memory.
@@ -55,7 +55,7 @@ func Write(ctx context.Context, w io.Writer, r session.Request) error {
 			end.Environments = append(end.Environments, name)
 		}
 	}
-	unreadable, err := desired.Read(ctx, st, func(wanted *state.Wanted) error {
+	unreadable, err := desired.Read(ctx, st, func(wanted *state.DesiredState) error {
 		line, err := json.Marshal(Line{Wanted: wanted})
 		if len(line) > maxLine {
 			end.Unreadable[wanted.Environment] = fmt.Sprintf("what it wants has more than %s",
@@ -377,7 +377,7 @@ func (f *Follower) take(ctx context.Context, from io.Reader, refs map[string]str
 }
 
 // of returns the hub's wanted state of an environment, or nil if the hub does not have it.
-func (f *Follower) of(environment string) *state.Wanted {
+func (f *Follower) of(environment string) *state.DesiredState {
 	for _, is := range f.Hub.Fleet().Environments() {
 		if is.Environment == environment {
 			return is
@@ -389,7 +389,7 @@ func (f *Follower) of(environment string) *state.Wanted {
 // lost returns a problem if a branch had a tree that the hub has read, and no longer has it.
 // Somebody has deleted it, because promotions never remove the tree. It returns "" for other
 // branches, and if the tree has moved to a different place.
-func lost(had, has *state.Wanted, refs map[string]string) string {
+func lost(had, has *state.DesiredState, refs map[string]string) string {
 	if had == nil || len(had.Commits) == 0 || len(has.Commits) > 0 ||
 		had.Repository != has.Repository || had.Branch != has.Branch || had.Path != has.Path {
 		return ""

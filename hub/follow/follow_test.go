@@ -155,7 +155,7 @@ func (w *world) look() {
 }
 
 // report reports that a cluster runs the content of a commit of the branch.
-func (w *world) report(cluster, commit string, reported state.Reported) {
+func (w *world) report(cluster, commit string, reported state.ReportedState) {
 	w.Helper()
 	clusterType, _, _ := strings.Cut(cluster, "-")
 	now := time.Now()

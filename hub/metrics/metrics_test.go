@@ -35,7 +35,7 @@ func newHub(t *testing.T) *hub.Hub {
 		name     string
 		clusters []string
 	}{{"dev", []string{"c9"}}, {"prod", []string{"c0", "c1", "c2"}}} {
-		w := &state.Wanted{Environment: e.name, Commits: []state.Commit{{ID: "a", Time: now.Add(-10 * time.Minute), Rings: []state.Ring{{Name: "canary", Base: "s"}}}},
+		w := &state.DesiredState{Environment: e.name, Commits: []state.Commit{{ID: "a", Time: now.Add(-10 * time.Minute), Rings: []state.Ring{{Name: "canary", Base: "s"}}}},
 			Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Ring: "canary", Listed: true, Targets: []state.Target{{Name: "web", Workload: "shop", Digest: "d"}}}}}
 		for _, c := range e.clusters {
 			w.Clusters = append(w.Clusters, state.Cluster{Name: c, Folder: "edge"})

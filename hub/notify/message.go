@@ -106,7 +106,7 @@ const maxText = 4000
 
 // execute executes a template for a message.
 func execute(t *template.Template, m *Message) (string, error) {
-	var b bounded
+	var b limitBuilder
 	if err := t.Execute(&b, m); err != nil && !errors.Is(err, errLong) {
 		return "", err
 	}
@@ -115,10 +115,10 @@ func execute(t *template.Template, m *Message) (string, error) {
 
 var errLong = errors.New("the text is too long")
 
-// bounded keeps the first bytes that are written.
-type bounded struct{ strings.Builder }
+// limitBuilder keeps the first bytes that are written.
+type limitBuilder struct{ strings.Builder }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitBuilder) Write(p []byte) (int, error) {
 	if room := maxText - b.Len(); len(p) > room {
 		_, _ = b.Builder.Write(p[:room])
 		return room, errLong

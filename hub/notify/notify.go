@@ -106,13 +106,13 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 }
 
 // warn reports, once, the environments of a target that the platform lacks.
-func (n *Notifier) warn(t *Target, environments []*state.Wanted) {
+func (n *Notifier) warn(t *Target, environments []*state.DesiredState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range t.Environments {
 		key := t.Name + "/" + name
 		if len(environments) > 0 && !n.absent[key] && !slices.ContainsFunc(environments,
-			func(w *state.Wanted) bool { return w.Environment == name }) {
+			func(w *state.DesiredState) bool { return w.Environment == name }) {
 			n.absent[key] = true
 			n.Problem(fmt.Errorf("notification %s: the platform has no environment %s, or its branch was "+
 				"not read yet", t.Name, name))

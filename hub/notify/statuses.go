@@ -31,28 +31,29 @@ type Statuses struct {
 
 	holder   string
 	forges   map[string]forge.Forge
-	written  map[string]shown         // by name
-	replaced map[string][]replaced    // the statuses that must still be written, by environment
-	changes  map[string]*forge.Change // by repository and commit; nil if there is no change request
-	comments map[string]string        // by repository and number
+	written  map[string]shownStatus      // by name
+	replaced map[string][]replacedCommit // the statuses that must still be written, by environment
+	changes  map[string]*forge.Change    // by repository and commit; nil if there is no change request
+	comments map[string]string           // by repository and number
 }
 
-// shown is a status that a forge shows.
-type shown struct {
+// shownStatus is a status that a forge shows.
+type shownStatus struct {
 	commit string
 	forge.Status
 }
 
-// replaced is a former commit of a ring whose status must name its replacement.
-type replaced struct{ name, commit, by string }
+// replacedCommit is a former commit of a ring whose status must name its replacement.
+type replacedCommit struct{ name, commit, by string }
 
 // NewStatuses returns Statuses.
 func NewStatuses(h *hub.Hub, open func(context.Context, string) (forge.Forge, error), url string,
 	problem func(error)) *Statuses {
 	return &Statuses{Hub: h, Open: open, URL: strings.TrimSuffix(url, "/"), Problem: problem,
 		holder: rand.Text(),
-		forges: map[string]forge.Forge{}, written: map[string]shown{}, replaced: map[string][]replaced{},
-		changes: map[string]*forge.Change{}, comments: map[string]string{}}
+		forges: map[string]forge.Forge{}, written: map[string]shownStatus{},
+		replaced: map[string][]replacedCommit{},
+		changes:  map[string]*forge.Change{}, comments: map[string]string{}}
 }
 
 // The times of statuses: how often they are written, at most, and how long the lease of a stopped
@@ -121,7 +122,7 @@ type ring struct {
 	failed []string // the first clusters with failures
 }
 
-func (s *Statuses) environment(ctx context.Context, w *state.Wanted) error {
+func (s *Statuses) environment(ctx context.Context, w *state.DesiredState) error {
 	f, err := s.forge(ctx, w.Repository)
 	if err != nil || f == nil {
 		return err
@@ -182,7 +183,8 @@ func summary(c *api.Counts) string {
 }
 
 // status writes the status of a ring if it has changed.
-func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r *ring) error {
+func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.DesiredState,
+	r *ring) error {
 	name := strings.TrimSuffix("kalypso-hub/"+r.Environment+"/"+r.Ring, "/")
 	reached := forge.Pending
 	switch {
@@ -191,7 +193,7 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 	case r.counts.Wanted > 0 && r.counts.OK == r.counts.Wanted:
 		reached = forge.Success
 	}
-	is := shown{r.Commit, forge.Status{Name: name, State: reached,
+	is := shownStatus{r.Commit, forge.Status{Name: name, State: reached,
 		Description: summary(&r.counts), URL: s.link(r.Environment)}}
 	was, there := s.written[name]
 	if there && was == is {
@@ -206,7 +208,8 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.Wanted, r
 			before = append(before, was.commit)
 		}
 		for _, commit := range before {
-			if of := (replaced{name, commit, r.Commit}); !slices.Contains(s.replaced[r.Environment], of) {
+			if of := (replacedCommit{name, commit, r.Commit}); !slices.Contains(s.replaced[r.Environment],
+				of) {
 				s.replaced[r.Environment] = append(s.replaced[r.Environment], of)
 			}
 		}
@@ -247,7 +250,7 @@ func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []strin
 // tries failed ones again, except commits that the forge no longer has.
 func (s *Statuses) replace(ctx context.Context, f forge.Forge, environment string) error {
 	var errs []error
-	var left []replaced
+	var left []replacedCommit
 	for _, old := range s.replaced[environment] {
 		if err := end(ctx, f, old); err != nil && !errors.Is(err, forge.ErrUnknownCommit) {
 			errs, left = append(errs, err), append(left, old)
@@ -261,7 +264,7 @@ func (s *Statuses) replace(ctx context.Context, f forge.Forge, environment strin
 const replacedBy = ", replaced by "
 
 // end writes the last status of a commit, unless it has none or has an end already.
-func end(ctx context.Context, f forge.Forge, old replaced) error {
+func end(ctx context.Context, f forge.Forge, old replacedCommit) error {
 	commit := plumbing.NewHash(old.commit)
 	viewer, err := f.Viewer(ctx)
 	if err != nil {
@@ -288,7 +291,7 @@ func (s *Statuses) link(environment string) string {
 }
 
 // comment writes the comment on the change request of a commit, if there is one.
-func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.Wanted, commit string,
+func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.DesiredState, commit string,
 	rings []ring) error {
 	c, is := f.(forge.Commenter)
 	if !is {

@@ -85,7 +85,7 @@ func (w *world) wait(d time.Duration) {
 // want gives the branch some releases, the newest first: <ring> <content of each ring>.
 func (w *world) want(clusters int, releases ...string) {
 	w.Helper()
-	wanted := &state.Wanted{Environment: "prod", Repository: "https://forge.example.com/acme/gitops", Branch: "prod"}
+	wanted := &state.DesiredState{Environment: "prod", Repository: "https://forge.example.com/acme/gitops", Branch: "prod"}
 	has := map[string]string{"canary": "0", "main": "0"}
 	for i := len(releases) - 1; i >= -1; i-- {
 		number := len(releases) - 1 - i // of the commit, from 0
@@ -112,7 +112,7 @@ func (w *world) want(clusters int, releases ...string) {
 }
 
 // report reports that some clusters of a ring run the content of a base.
-func (w *world) report(ring, base string, is state.Reported, from, to int) {
+func (w *world) report(ring, base string, is state.ReportedState, from, to int) {
 	w.Helper()
 	for i := from; i < to; i++ {
 		_, err := w.Report(w.Context(), &state.Report{

@@ -65,7 +65,7 @@ func (s *RunReports) Reports(ctx context.Context) ([]api.Report, error) {
 	return sorted(out), errors.Join(problems...)
 }
 
-var runStates = map[rollout.State]state.Reported{rollout.Healthy: state.ReportedOK,
+var runStates = map[rollout.State]state.ReportedState{rollout.Healthy: state.ReportedOK,
 	rollout.Progressing: state.ReportedProgressing, rollout.Failed: state.ReportedFailed}
 
 // reportsOf returns a report for each time that a file has.
@@ -97,11 +97,11 @@ func (s *RunReports) reportsOf(file string, f *report.File) []api.Report {
 // maxLine limits the bytes of a line in a file of reports. It is more than a hub accepts.
 const maxLine = 16 << 20
 
-// Carried is a report in a file that is carried to a hub.
-type Carried struct {
+// FileReport is a report in a file that is carried to a hub.
+type FileReport struct {
 	api.Report
-	Signed *api.Signed // nil if it is not signed
-	Place  string      // the file and the line
+	Signed *api.SignedReport // nil if it is not signed
+	Place  string            // the file and the line
 }
 
 // Stdin is the path that stands for the standard input.
@@ -109,8 +109,8 @@ const Stdin = "-"
 
 // ReadFiles reads the reports of files that Write wrote, one after the other, in their order. The
 // path Stdin is stdin. It ends with the first error, which names the invalid line.
-func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*Carried, error] {
-	return func(yield func(*Carried, error) bool) {
+func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*FileReport, error] {
+	return func(yield func(*FileReport, error) bool) {
 		for _, path := range paths {
 			if path == Stdin {
 				if !readLines("stdin", stdin, yield) {
@@ -133,7 +133,7 @@ func ReadFiles(stdin io.Reader, paths ...string) iter.Seq2[*Carried, error] {
 }
 
 // readLines reads the reports of a file. It returns false if reading must stop.
-func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bool {
+func readLines(path string, from io.Reader, yield func(*FileReport, error) bool) bool {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLine)
 	n := 1
@@ -166,9 +166,9 @@ func readLines(path string, from io.Reader, yield func(*Carried, error) bool) bo
 }
 
 // parseLine reads a report or a signed report.
-func parseLine(line []byte) (*Carried, error) {
-	r := &Carried{}
-	signed := &api.Signed{}
+func parseLine(line []byte) (*FileReport, error) {
+	r := &FileReport{}
+	signed := &api.SignedReport{}
 	if json.Unmarshal(line, signed) == nil && signed.Signature != "" {
 		r.Signed, line = signed, signed.Report
 	}

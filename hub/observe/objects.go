@@ -25,7 +25,7 @@ type subject struct{ cluster, assignment, object string }
 // finding is an object that kalypso wrote.
 type finding struct {
 	subject
-	state   state.Reported
+	state   state.ReportedState
 	message string
 	since   time.Time
 	title   string
@@ -148,7 +148,7 @@ func (f *finding) item(of subject) api.Item {
 	}
 }
 
-func reported(j *reconcilers.Judgement) state.Reported {
+func reported(j *reconcilers.Judgement) state.ReportedState {
 	switch {
 	case j.State == rollout.Healthy:
 		return state.ReportedOK

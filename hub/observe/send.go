@@ -37,8 +37,8 @@ func NewSender(hub *api.Client) *Sender {
 		last: map[string]sentSnapshot{}}
 }
 
-// Sent is the result of sending reports.
-type Sent struct {
+// SendResult is the result of sending reports.
+type SendResult struct {
 	// Unknown are items for which the hub knows no assignment, with their clusters.
 	Unknown []string
 	// Early are clusters that no environment has yet. The hub keeps their reports.
@@ -58,13 +58,14 @@ const maxProblems = 100
 
 // SendEach is Send for reports that are read one after the other. A read error ends it as well, and
 // the error has the number of reports before it. SendEach does not set Left.
-func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error]) (Sent, error) {
-	var out Sent
+func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*FileReport, error]) (SendResult,
+	error) {
+	var out SendResult
 	for r, err := range reports {
 		if err != nil {
 			return out, out.until(err, "nothing from there on was sent")
 		}
-		sent, err := s.each(ctx, []Carried{*r})
+		sent, err := s.each(ctx, []FileReport{*r})
 		out.Unknown, out.Early = append(out.Unknown, sent.Unknown...), append(out.Early, sent.Early...)
 		if err != nil {
 			return out, out.until(err, "from "+r.Place+" on, nothing was taken")
@@ -85,7 +86,7 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*Carried, error
 }
 
 // until returns an error that ended sending, with the number of reports before it.
-func (s *Sent) until(err error, rest string) error {
+func (s *SendResult) until(err error, rest string) error {
 	if s.Read == 0 {
 		return fmt.Errorf("%w; %s", err, rest)
 	}
@@ -96,16 +97,16 @@ func (s *Sent) until(err error, rest string) error {
 // Send sends reports. If the hub already has a snapshot, Send sends only its digest. It continues
 // after a refused report. It returns an error if the hub does not answer or does not accept the
 // token.
-func (s *Sender) Send(ctx context.Context, reports []api.Report) (Sent, error) {
-	all := make([]Carried, len(reports))
+func (s *Sender) Send(ctx context.Context, reports []api.Report) (SendResult, error) {
+	all := make([]FileReport, len(reports))
 	for i, r := range reports {
 		all[i].Report = r
 	}
 	return s.each(ctx, all)
 }
 
-func (s *Sender) each(ctx context.Context, reports []Carried) (Sent, error) {
-	var out Sent
+func (s *Sender) each(ctx context.Context, reports []FileReport) (SendResult, error) {
+	var out SendResult
 	for i := range reports {
 		r := &reports[i]
 		taken, err := s.send(ctx, r)
@@ -131,7 +132,7 @@ func (s *Sender) each(ctx context.Context, reports []Carried) (Sent, error) {
 	return out, nil
 }
 
-func (s *Sent) leave(reports ...Carried) {
+func (s *SendResult) leave(reports ...FileReport) {
 	for _, r := range reports {
 		if !r.Snapshot {
 			s.Left = append(s.Left, r.Report)
@@ -139,7 +140,7 @@ func (s *Sent) leave(reports ...Carried) {
 	}
 }
 
-func (s *Sender) send(ctx context.Context, r *Carried) (*api.Taken, error) {
+func (s *Sender) send(ctx context.Context, r *FileReport) (*api.Taken, error) {
 	if last := s.last[r.Cluster]; r.Signed == nil && r.Snapshot && r.Digest != "" &&
 		last.digest == r.Digest {
 		same := *r
@@ -166,7 +167,7 @@ const (
 )
 
 // try sends a report, and again when the hub asks for that.
-func (s *Sender) try(ctx context.Context, r *Carried) (*api.Taken, error) {
+func (s *Sender) try(ctx context.Context, r *FileReport) (*api.Taken, error) {
 	for n := 1; ; n++ {
 		taken, err := s.once(ctx, r)
 		refused := (*api.Error)(nil)
@@ -179,7 +180,7 @@ func (s *Sender) try(ctx context.Context, r *Carried) (*api.Taken, error) {
 	}
 }
 
-func (s *Sender) once(ctx context.Context, r *Carried) (*api.Taken, error) {
+func (s *Sender) once(ctx context.Context, r *FileReport) (*api.Taken, error) {
 	if r.Signed != nil {
 		return s.hub.Carry(ctx, r.Signed)
 	}
@@ -191,7 +192,7 @@ func isBusy(e *api.Error) bool {
 }
 
 // Err returns the refused reports as an error, or nil if the hub has refused no report.
-func (s *Sent) Err() error {
+func (s *SendResult) Err() error {
 	if s.more > 0 {
 		return errors.Join(
 			append(slices.Clip(s.Problems), fmt.Errorf("%d more reports were not taken", s.more))...)
@@ -200,7 +201,7 @@ func (s *Sent) Err() error {
 }
 
 // String lists the names that the hub does not know, or returns "" if it knows all.
-func (s *Sent) String() string {
+func (s *SendResult) String() string {
 	var out []string
 	if len(s.Unknown) > 0 {
 		out = append(out, "the hub knows no assignment for "+some(s.Unknown))

@@ -219,7 +219,7 @@ func TestCarry(t *testing.T) {
 	if err := errors.Join(observe.Write(f, written, ""), observe.Write(f, written[:1], "kalypso_01_secret"), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	read := func() (reports []*observe.Carried, err error) {
+	read := func() (reports []*observe.FileReport, err error) {
 		for r, err := range observe.ReadFiles(nil, path, path) {
 			if err != nil {
 				return reports, err
@@ -288,8 +288,8 @@ func TestSendEach(t *testing.T) {
 		return 200, `{"unknown": ["x"]}`
 	}))
 	read := 0
-	of := func(clusters ...string) iter.Seq2[*observe.Carried, error] {
-		return func(yield func(*observe.Carried, error) bool) {
+	of := func(clusters ...string) iter.Seq2[*observe.FileReport, error] {
+		return func(yield func(*observe.FileReport, error) bool) {
 			for read = 1; read <= len(clusters); read++ {
 				r := snapshotOf("ok")
 				r.Cluster = clusters[read-1]
@@ -300,7 +300,7 @@ func TestSendEach(t *testing.T) {
 					yield(nil, errors.New("line 4 is broken"))
 					return
 				}
-				if !yield(&observe.Carried{Report: r, Place: fmt.Sprint("x.jsonl:", read)}, nil) {
+				if !yield(&observe.FileReport{Report: r, Place: fmt.Sprint("x.jsonl:", read)}, nil) {
 					return
 				}
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // clusterTypes returns the folders of a cluster type, or of all if of is "".
-func (s *Source) clusterTypes(w *state.Wanted, of string) []view.ClusterTypeRow {
+func (s *Source) clusterTypes(w *state.DesiredState, of string) []view.ClusterTypeRow {
 	clusters := clustersOf(w)
 	tallies := s.Hub.Fleet().Folders(w.Environment)
 	var out []view.ClusterTypeRow
@@ -95,7 +95,7 @@ func (s *Source) Clusters(ctx context.Context, environment, contains string,
 	return out, nil
 }
 
-func clusterRow(w *state.Wanted, c *state.Cluster) view.ClusterRow {
+func clusterRow(w *state.DesiredState, c *state.Cluster) view.ClusterRow {
 	row := view.ClusterRow{Name: c.Name, Class: c.Folder}
 	if f := w.Folder(c.Folder); f != nil {
 		row.ClusterType, row.Ring = f.ClusterType, f.Ring

@@ -35,20 +35,20 @@ type Source struct {
 var _ view.Observer = (*Source)(nil)
 
 // environments returns the environments that the caller may see, in the order of promotion.
-func (s *Source) environments(ctx context.Context) []*state.Wanted {
+func (s *Source) environments(ctx context.Context) []*state.DesiredState {
 	i := access.From(ctx)
 	if i == nil {
 		return nil
 	}
 	return slices.DeleteFunc(s.Hub.Fleet().Environments(),
-		func(w *state.Wanted) bool { return !i.Sees(w.Environment) })
+		func(w *state.DesiredState) bool { return !i.Sees(w.Environment) })
 }
 
 func missing(format string, args ...any) error {
 	return &view.NotFoundError{Message: fmt.Sprintf(format, args...)}
 }
 
-func (s *Source) environment(ctx context.Context, name string) (*state.Wanted, error) {
+func (s *Source) environment(ctx context.Context, name string) (*state.DesiredState, error) {
 	for _, w := range s.environments(ctx) {
 		if w.Environment == name {
 			return w, nil
@@ -81,9 +81,9 @@ func (s *Source) count(f state.Filter, by state.Dimension) (groups map[string]*v
 	return groups, countsOf(&sum)
 }
 
-// About returns that the data is observed.
-func (s *Source) About(ctx context.Context) (*view.About, error) {
-	about := &view.About{Title: s.Title, Observed: true}
+// PageData returns that the data is observed.
+func (s *Source) PageData(ctx context.Context) (*view.PageData, error) {
+	about := &view.PageData{Title: s.Title, Observed: true}
 	i := access.From(ctx)
 	if i != nil && i.Session {
 		about.SignedIn = strings.TrimPrefix(i.Name, "person ")
@@ -98,7 +98,7 @@ func (s *Source) About(ctx context.Context) (*view.About, error) {
 }
 
 // summary counts the contents of an environment.
-func (s *Source) summary(w *state.Wanted) view.EnvironmentSummary {
+func (s *Source) summary(w *state.DesiredState) view.EnvironmentSummary {
 	_, all := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByEnvironment)
 	out := view.EnvironmentSummary{Name: w.Environment, Clusters: len(w.Clusters), Counts: all}
 	types, workloads := map[string]bool{}, map[string]bool{}
@@ -136,13 +136,13 @@ func (s *Source) Environment(ctx context.Context, name string) (*view.Environmen
 		return nil, err
 	}
 	out := &view.Environment{EnvironmentSummary: s.summary(w), ClusterTypes: s.clusterTypes(w, "")}
-	out.Workloads = s.workloads([]*state.Wanted{w}, func(*state.Target) bool { return true })
-	s.counted([]*state.Wanted{w}, out.Workloads)
+	out.Workloads = s.workloads([]*state.DesiredState{w}, func(*state.Target) bool { return true })
+	s.counted([]*state.DesiredState{w}, out.Workloads)
 	return out, nil
 }
 
 // clustersOf counts the clusters that pull each folder.
-func clustersOf(w *state.Wanted) map[string]int {
+func clustersOf(w *state.DesiredState) map[string]int {
 	clusters := map[string]int{}
 	for i := range w.Clusters {
 		clusters[w.Clusters[i].Folder]++
@@ -213,7 +213,7 @@ func (s *Source) Follow(ctx context.Context, feed *view.Feed) {
 }
 
 // at returns the commits from which an environment is compiled, in a ring or in its first one.
-func at(w *state.Wanted, ring string) (compiled.At, error) {
+func at(w *state.DesiredState, ring string) (compiled.At, error) {
 	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 {
 		return compiled.At{}, missing("nothing was promoted to environment %s yet", w.Environment)
 	}
@@ -282,7 +282,7 @@ func inRing[T any](ctx context.Context, s *Source, environment, ring string,
 
 // ringsOf returns the rings of an environment, and marks the shown ring, which is the first one if
 // ring is "". It returns nil if the environment has no rings.
-func ringsOf(w *state.Wanted, ring string) (rings []view.RingSource) {
+func ringsOf(w *state.DesiredState, ring string) (rings []view.RingSource) {
 	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 || w.Commits[0].Rings[0].Name == "" {
 		return nil
 	}

@@ -44,8 +44,8 @@ const (
 )
 
 // wanted wants four workloads on n clusters. One of the workloads has a new version.
-func wanted(environment string, n int) *state.Wanted {
-	w := &state.Wanted{Environment: environment, Repository: "https://git.example.com/ops", Branch: environment, Commits: []state.Commit{
+func wanted(environment string, n int) *state.DesiredState {
+	w := &state.DesiredState{Environment: environment, Repository: "https://git.example.com/ops", Branch: environment, Commits: []state.Commit{
 		{ID: newer, Time: time.Unix(1_700_000_100, 0).UTC(), Author: "kalypso", Subject: "Promote bbbbbbbbbbbb to " + environment, Rings: []state.Ring{{Name: "canary", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}, {Name: "stores", Base: "bbbbbbbbbbbbbbbb", Own: "cccc"}}},
 		{ID: older, Time: time.Unix(1_700_000_000, 0).UTC(), Author: "kalypso", Subject: "Promote aaaaaaaaaaaa to " + environment, Rings: []state.Ring{{Name: "canary", Base: "aaaaaaaaaaaaaaaa", Own: "cccc"}, {Name: "stores", Base: "aaaaaaaaaaaaaaaa", Own: "cccc"}},
 			Was: map[string]string{"edge.canary/till-main": "d-till-1", "edge.stores/till-main": "d-till-1"}},
@@ -69,7 +69,7 @@ func wanted(environment string, n int) *state.Wanted {
 
 // serve serves the pages of a hub with n clusters in each of two environments. It returns a
 // function that reports the state of a cluster of prod.
-func serve(t *testing.T, n int) (url string, report func(cluster int, reported state.Reported)) {
+func serve(t *testing.T, n int) (url string, report func(cluster int, reported state.ReportedState)) {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hub.db"))
 	if err != nil {
@@ -89,7 +89,7 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 			t.Fatal(err)
 		}
 	}
-	report = func(cluster int, reported state.Reported) {
+	report = func(cluster int, reported state.ReportedState) {
 		r := &state.Report{Cluster: fmt.Sprintf("store-%06d", cluster), Received: time.Now(), By: "test", Snapshot: true}
 		for i, name := range []string{"labels", "shop", "stock", "till"} {
 			it := state.Item{Assignment: "prod/edge/" + name + "-main", Commit: newer, State: state.ReportedOK}
@@ -106,7 +106,7 @@ func serve(t *testing.T, n int) (url string, report func(cluster int, reported s
 		}
 	}
 	for i := range min(n-1, 500) {
-		report(i, []state.Reported{state.ReportedOK, state.ReportedOK, state.ReportedFailed, state.ReportedProgressing, state.ReportedDrifted}[i%5])
+		report(i, []state.ReportedState{state.ReportedOK, state.ReportedOK, state.ReportedFailed, state.ReportedProgressing, state.ReportedDrifted}[i%5])
 	}
 	pool := bases()
 	t.Cleanup(pool.Close)
@@ -302,7 +302,7 @@ func TestSlowBrowser(t *testing.T) {
 }
 
 // follows checks that an open page updates its counts when reports arrive.
-func follows(tab *browser.Tab, url string, n int, report func(int, state.Reported)) {
+func follows(tab *browser.Tab, url string, n int, report func(int, state.ReportedState)) {
 	tab.Do(chromedp.Navigate(url + "/rollouts/prod"))
 	tab.Await(`document.querySelector(".counts a").innerText.endsWith("ok")`)
 	before := tab.Text(`document.querySelector(".counts a").innerText`)

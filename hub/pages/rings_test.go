@@ -76,7 +76,7 @@ func TestRings(t *testing.T) {
 		"empty": nil,
 	}
 	for i, name := range []string{"dev", "prod", "test", "empty"} {
-		w := &state.Wanted{Environment: name}
+		w := &state.DesiredState{Environment: name}
 		if rings[name] != nil {
 			w.Commits = []state.Commit{{ID: newer, Rings: rings[name]}}
 		}

@@ -16,7 +16,8 @@ type row struct {
 }
 
 // workloads returns the workloads of some environments that a function selects, by name.
-func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []view.WorkloadRow {
+func (s *Source) workloads(of []*state.DesiredState,
+	in func(*state.Target) bool) []view.WorkloadRow {
 	rows := map[string]*row{}
 	for n, w := range of {
 		for i := range w.Folders {
@@ -57,7 +58,7 @@ func (s *Source) workloads(of []*state.Wanted, in func(*state.Target) bool) []vi
 }
 
 // counted adds the counts of running assignments to workloads.
-func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
+func (s *Source) counted(of []*state.DesiredState, rows []view.WorkloadRow) {
 	for n, w := range of {
 		groups, _ := s.count(state.Filter{Environments: state.In(w.Environment)}, state.ByWorkload)
 		for i := range rows {
@@ -67,7 +68,7 @@ func (s *Source) counted(of []*state.Wanted, rows []view.WorkloadRow) {
 }
 
 // assignment returns a row for an assignment. Some clusters pull its folder.
-func assignment(w *state.Wanted, f *state.Folder, t *state.Target, clusters int,
+func assignment(w *state.DesiredState, f *state.Folder, t *state.Target, clusters int,
 	counts *view.Counts) view.AssignmentRow {
 	return view.AssignmentRow{Environment: w.Environment, ClusterType: f.Name, Target: t.Name,
 		Workload: t.Workload, Namespace: t.Namespace, Version: t.Version, Clusters: clusters,
@@ -138,7 +139,8 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType,
 
 // why adds the details that need the compiled platform. If it cannot be compiled, the page shows
 // the reason.
-func (s *Source) why(ctx context.Context, w *state.Wanted, f *state.Folder, out *view.Assignment) {
+func (s *Source) why(ctx context.Context, w *state.DesiredState, f *state.Folder,
+	out *view.Assignment) {
 	from, err := at(w, f.Ring)
 	if err == nil {
 		var is *view.Assignment
@@ -164,7 +166,8 @@ func (s *Source) Compare(ctx context.Context, before, after string) (*view.Compa
 		return nil, err
 	}
 	out := &view.Comparison{Before: before, After: after}
-	for _, w := range s.workloads([]*state.Wanted{a, b}, func(*state.Target) bool { return true }) {
+	for _, w := range s.workloads([]*state.DesiredState{a, b},
+		func(*state.Target) bool { return true }) {
 		was, is := versions(w.Cells[0]), versions(w.Cells[1])
 		if slices.Equal(was, is) {
 			out.Same++

@@ -48,7 +48,7 @@ func (h *hub) withPages() (change func(), listens chan struct{}) {
 		clusters = append(clusters, state.Cluster{Name: "store-2", Folder: "edge"})
 		for i, name := range []string{"dev", "prod"} {
 			f := state.Folder{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "shop-main", Workload: "shop", Version: "1.0.0", Digest: "d"}}}
-			w := &state.Wanted{Environment: name, Branch: name, Commits: []state.Commit{{ID: "c", Rings: []state.Ring{{Base: "b", Own: "b"}}}}, Folders: []state.Folder{f}, Clusters: clusters[:len(clusters)-1]}
+			w := &state.DesiredState{Environment: name, Branch: name, Commits: []state.Commit{{ID: "c", Rings: []state.Ring{{Base: "b", Own: "b"}}}}, Folders: []state.Folder{f}, Clusters: clusters[:len(clusters)-1]}
 			if err := is.Want(t.Context(), i, w); err != nil {
 				t.Fatal(err)
 			}

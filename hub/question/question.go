@@ -97,7 +97,7 @@ func one(what, name string, all []string, meant func(string) bool) (string, erro
 
 // bases returns the platform's commits that rings of some environments have or had, sorted.
 func bases(fleet *state.Fleet, of state.Environments) []string {
-	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
+	return namesOf(fleet, of, func(w *state.DesiredState, add func(string)) {
 		for _, c := range w.Commits {
 			for _, r := range c.Rings {
 				add(r.Base)
@@ -111,7 +111,7 @@ func bases(fleet *state.Fleet, of state.Environments) []string {
 
 // namesOf returns the names that a function adds for the wanted state of some environments, sorted.
 func namesOf(fleet *state.Fleet, of state.Environments,
-	each func(w *state.Wanted, add func(string))) []string {
+	each func(w *state.DesiredState, add func(string))) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, w := range fleet.Environments() {
@@ -131,7 +131,7 @@ func namesOf(fleet *state.Fleet, of state.Environments,
 // folders is namesOf for each folder.
 func folders(fleet *state.Fleet, of state.Environments,
 	each func(fo *state.Folder, add func(string))) []string {
-	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
+	return namesOf(fleet, of, func(w *state.DesiredState, add func(string)) {
 		for i := range w.Folders {
 			each(&w.Folders[i], add)
 		}
@@ -155,7 +155,7 @@ func targets(fleet *state.Fleet, of state.Environments, name func(*state.Target)
 const maxClusters = 10_000
 
 func clusters(fleet *state.Fleet, of state.Environments) []string {
-	return namesOf(fleet, of, func(w *state.Wanted, add func(string)) {
+	return namesOf(fleet, of, func(w *state.DesiredState, add func(string)) {
 		for i := range w.Clusters[:min(len(w.Clusters), maxClusters)] {
 			add(w.Clusters[i].Name)
 		}
@@ -172,7 +172,7 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 		known      func() []string
 	}{
 		{"ring", f.Ring, false, func() []string {
-			return namesOf(fleet, f.Environments, func(w *state.Wanted, add func(string)) {
+			return namesOf(fleet, f.Environments, func(w *state.DesiredState, add func(string)) {
 				for i := range w.Folders {
 					add(w.Folders[i].Ring)
 				}
@@ -247,11 +247,11 @@ func isWhole(id string) bool { return len(id) == 40 || len(id) == 64 }
 
 func promoted(fleet *state.Fleet, of state.Environments) bool {
 	return slices.ContainsFunc(fleet.Environments(),
-		func(w *state.Wanted) bool { return of.Has(w.Environment) && len(w.Folders) > 0 })
+		func(w *state.DesiredState) bool { return of.Has(w.Environment) && len(w.Folders) > 0 })
 }
 
 func anyUnlisted(fleet *state.Fleet, of state.Environments) bool {
-	return slices.ContainsFunc(fleet.Environments(), func(w *state.Wanted) bool {
+	return slices.ContainsFunc(fleet.Environments(), func(w *state.DesiredState) bool {
 		return of.Has(w.Environment) &&
 			slices.ContainsFunc(w.Folders, func(fo state.Folder) bool { return !fo.Listed })
 	})

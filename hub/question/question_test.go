@@ -19,12 +19,12 @@ func fleet() *state.Fleet {
 		of, _, _ := strings.Cut(name, ".")
 		return state.Folder{Name: name, ClusterType: of, Ring: "canary", Base: base, Listed: listed, Targets: []state.Target{{Name: "till-main", Workload: "till", Version: "1.0.0", Digest: "d"}}}
 	}
-	f.Want(now, &state.Wanted{Environment: "prod",
+	f.Want(now, &state.DesiredState{Environment: "prod",
 		Commits:  []state.Commit{{ID: "1", Rings: []state.Ring{{Name: "canary", Base: commit("aaaaaaa1")}}}, {ID: "0", Rings: []state.Ring{{Name: "canary", Base: commit("aaaaaaa2")}}}},
 		Folders:  []state.Folder{folder("box.new", commit("aaaaaaa1"), false), folder("store.new", commit("aaaaaaa1"), true), folder("store.old", commit("bbbbbbbb"), true)},
 		Clusters: []state.Cluster{{Name: "store-1", Folder: "store.new"}, {Name: "store-2", Folder: "store.old"}}})
-	f.Want(now, &state.Wanted{Environment: "dev", Commits: []state.Commit{{ID: "2"}}, Folders: []state.Folder{folder("lab", commit("cccccccc"), true)}, Clusters: []state.Cluster{{Name: "lab-1", Folder: "lab"}}})
-	f.Want(now, &state.Wanted{Environment: "stage"})
+	f.Want(now, &state.DesiredState{Environment: "dev", Commits: []state.Commit{{ID: "2"}}, Folders: []state.Folder{folder("lab", commit("cccccccc"), true)}, Clusters: []state.Cluster{{Name: "lab-1", Folder: "lab"}}})
+	f.Want(now, &state.DesiredState{Environment: "stage"})
 	f.Order([]string{"dev", "stage", "prod", "unreadable"})
 	return f
 }

@@ -82,7 +82,7 @@ func releasedTwice(s *served) string {
 		s.Fatal(err)
 	}
 	r := state.Report{Cluster: "c0", Received: time.Now(), At: time.Now()}
-	for i, is := range []state.Reported{state.ReportedFailed, state.ReportedDrifted} {
+	for i, is := range []state.ReportedState{state.ReportedFailed, state.ReportedDrifted} {
 		target := w.Folders[1].Targets[i] // of edge.a, as c0 is
 		item := state.Item{Assignment: "prod/edge/" + target.Name, Digest: target.Digest, State: is, Message: "why"}
 		r.Items = append(r.Items, item)

@@ -213,7 +213,7 @@ func (s receiver) flux(w http.ResponseWriter, r *http.Request, body []byte) {
 	s.event(w, r, &state.Report{Cluster: cluster, At: at, By: "Flux", Items: []state.Item{item}})
 }
 
-func fluxState(e *fluxEvent) state.Reported {
+func fluxState(e *fluxEvent) state.ReportedState {
 	switch {
 	case e.Severity == "error" && e.Reason == "DependencyNotReady":
 		return state.ReportedProgressing

@@ -33,7 +33,7 @@ func withReleases(t *testing.T) *httptest.Server {
 	go func() { h.Run(ctx); close(done) }()
 	t.Cleanup(func() { stop(); <-done })
 	for i, name := range []string{"dev", "prod"} {
-		w := &state.Wanted{Environment: name, Commits: []state.Commit{{ID: "a", Time: releasedAt.Add(-time.Hour), Rings: []state.Ring{{Base: "s"}}}}}
+		w := &state.DesiredState{Environment: name, Commits: []state.Commit{{ID: "a", Time: releasedAt.Add(-time.Hour), Rings: []state.Ring{{Base: "s"}}}}}
 		if err := h.Want(t.Context(), i, w); err != nil {
 			t.Fatal(err)
 		}

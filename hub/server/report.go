@@ -24,19 +24,19 @@ import (
 // body is the body of a request or an answer.
 type body[T any] struct{ Body T }
 
-// reported is a report with an optional signature.
-type reported struct {
+// reportInput is a report with an optional signature.
+type reportInput struct {
 	Signature string `header:"Kalypso-Signature" doc:"A JWS (RFC 7515) with the body as its detached content, by the key of a token, EdDSA, which is named as kid. It says who reports, whoever sends it."`
 	RawBody   []byte
 	Body      api.Report
 }
 
 // reporter returns the signer of a report, or its sender if it is not signed.
-func (s *server) reporter(ctx context.Context, in *reported) (*access.Identity, error) {
+func (s *server) reporter(ctx context.Context, in *reportInput) (*access.Identity, error) {
 	if in.Signature == "" || s.Tokens == nil {
 		return who(ctx), nil
 	}
-	i, err := s.Tokens.Signer(ctx, &api.Signed{Report: in.RawBody, Signature: in.Signature})
+	i, err := s.Tokens.Signer(ctx, &api.SignedReport{Report: in.RawBody, Signature: in.Signature})
 	switch {
 	case errors.Is(err, access.ErrTooMany):
 		return nil, retry(http.StatusTooManyRequests, err.Error())
@@ -59,7 +59,7 @@ func (s *server) observed() {
 		Description: "Once it is answered with success, the report is stored. A report that arrives " +
 			"twice, or late, changes nothing.",
 		Errors: []int{401, 403, 404, 409, 413, 422, 429, 503},
-	}, func(ctx context.Context, in *reported) (*body[api.Taken], error) {
+	}, func(ctx context.Context, in *reportInput) (*body[api.Taken], error) {
 		i, err := s.reporter(ctx, in)
 		if err != nil {
 			return nil, err
@@ -220,7 +220,7 @@ var id = regexp.MustCompile(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})?$`)
 func isID(text string) bool { return id.MatchString(text) }
 
 func itemOf(it *api.Item) (state.Item, error) {
-	reported, ok := state.ParseReported(it.State)
+	reported, ok := state.ParseReportedState(it.State)
 	switch {
 	case !ok:
 		return state.Item{}, fmt.Errorf("%.40q is no state that is reported", it.State)

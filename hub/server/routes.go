@@ -209,7 +209,7 @@ func (s *server) rollout(w http.ResponseWriter, r *http.Request) {
 	}
 	environment := environments[0]
 	if !slices.ContainsFunc(s.Hub.Fleet().Environments(),
-		func(w *state.Wanted) bool { return w.Environment == environment }) {
+		func(w *state.DesiredState) bool { return w.Environment == environment }) {
 		problem(w, http.StatusNotFound, "this hub knows no environment "+environment)
 		return
 	}

@@ -236,7 +236,7 @@ func otherClusters(s *served) {
 // signed sends signed reports. They count as reports of their signers.
 func signed(s *served) {
 	mine, expired := s.token(api.Token{Role: "cluster", Cluster: "c0"}), s.token(api.Token{Role: "cluster", Cluster: "c0", Expires: time.Now().Add(-time.Hour)})
-	sign := func(token, cluster string) *api.Signed {
+	sign := func(token, cluster string) *api.SignedReport {
 		out, err := api.Sign(token, &api.Report{Cluster: cluster, Snapshot: true, Items: []api.Item{{Assignment: "prod/edge/hello-main", Commit: commit, State: "ok"}}})
 		if err != nil {
 			s.Fatal(err)
@@ -250,8 +250,8 @@ func signed(s *served) {
 	operator := s.token(api.Token{Role: "operator"})
 	for _, c := range []struct {
 		status int
-		*api.Signed
-	}{{401, &altered}, {401, unsigned}, {401, sign(expired, "c0")}, {403, sign(mine, "c1")}, {401, &api.Signed{Report: other.Report, Signature: "a.b.c"}}} {
+		*api.SignedReport
+	}{{401, &altered}, {401, unsigned}, {401, sign(expired, "c0")}, {403, sign(mine, "c1")}, {401, &api.SignedReport{Report: other.Report, Signature: "a.b.c"}}} {
 		s.expect(c.status, "", "POST", "/v1/reports", []byte(c.Report), api.SignatureHeader, c.Signature)
 		s.expect(c.status, operator, "POST", "/v1/reports", []byte(c.Report), api.SignatureHeader, c.Signature)
 	}

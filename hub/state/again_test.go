@@ -13,7 +13,7 @@ func TestWantedAgain(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	f := state.New(time.Hour, 0, now)
 	want := func(targets ...string) {
-		w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "c1"}}, Clusters: []state.Cluster{{Name: "c0", Folder: "edge"}}, Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true}}}
+		w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "c1"}}, Clusters: []state.Cluster{{Name: "c0", Folder: "edge"}}, Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true}}}
 		for _, name := range targets {
 			w.Folders[0].Targets = append(w.Folders[0].Targets, state.Target{Name: name, Digest: "d"})
 		}

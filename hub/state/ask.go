@@ -299,10 +299,10 @@ func (f *Fleet) Folders(environment string) map[string]Tally {
 
 // Environments returns the wanted state of each environment, in the order of promotion. It does not
 // copy the folders and clusters, and the caller must not change it.
-func (f *Fleet) Environments() []*Wanted {
+func (f *Fleet) Environments() []*DesiredState {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	var out []*Wanted
+	var out []*DesiredState
 	for _, name := range f.names {
 		if e := f.environments[name]; e != nil {
 			out = append(out, e.wanted)

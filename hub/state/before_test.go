@@ -13,7 +13,7 @@ func TestBefore(t *testing.T) {
 	const first, second, third, key = "c1", "c2", "c3", "edge/hello-main"
 	now := time.Unix(1_700_000_000, 0)
 	f := state.New(time.Hour, 0, now)
-	f.Want(now, &state.Wanted{
+	f.Want(now, &state.DesiredState{
 		Environment: "prod", Commits: []state.Commit{{ID: third}, {ID: second}, {ID: first, Was: map[string]string{key: "d1"}}},
 		Folders:  []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Digest: "d2"}}}},
 		Clusters: []state.Cluster{{Name: "c0", Folder: "edge"}},

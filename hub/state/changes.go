@@ -147,13 +147,13 @@ func (p Position) compare(other Position) int {
 var reportedNames = [...]string{"", "ok", "progressing", "drifted", "failed", "suspended"}
 
 // String returns the name that reports use.
-func (r Reported) String() string { return reportedNames[r] }
+func (r ReportedState) String() string { return reportedNames[r] }
 
-// ParseReported returns the reported state with a name.
-func ParseReported(name string) (Reported, bool) {
+// ParseReportedState returns the reported state with a name.
+func ParseReportedState(name string) (ReportedState, bool) {
 	for i, n := range reportedNames {
 		if n == name && i > 0 {
-			return Reported(i), true
+			return ReportedState(i), true
 		}
 	}
 	return 0, false

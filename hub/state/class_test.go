@@ -13,7 +13,7 @@ func TestFilterClass(t *testing.T) {
 		return state.Folder{Name: name, ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello"}}}
 	}
 	fleet := state.New(time.Hour, 0, time.Unix(0, 0))
-	fleet.Want(time.Unix(0, 0), &state.Wanted{Environment: "prod", Folders: []state.Folder{of("edge"), of("edge.pci")},
+	fleet.Want(time.Unix(0, 0), &state.DesiredState{Environment: "prod", Folders: []state.Folder{of("edge"), of("edge.pci")},
 		Clusters: []state.Cluster{{Name: "a", Folder: "edge"}, {Name: "b", Folder: "edge.pci"}, {Name: "c", Folder: "edge.pci"}}})
 	for _, c := range []struct {
 		filter state.Filter
@@ -38,7 +38,7 @@ func TestClass(t *testing.T) {
 	of := func(name, digest string) state.Folder {
 		return state.Folder{Name: name, ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Digest: digest}}}
 	}
-	w := &state.Wanted{Environment: "prod", Folders: []state.Folder{of("edge", "one"), of("edge.pci", "two")},
+	w := &state.DesiredState{Environment: "prod", Folders: []state.Folder{of("edge", "one"), of("edge.pci", "two")},
 		Clusters: []state.Cluster{{Name: "c", Folder: "edge.pci"}}, Commits: []state.Commit{{ID: "4f2a"}}}
 	for assignment, want := range map[string]state.State{
 		"prod/edge/hello-main":     state.OK, // in any of its classes
@@ -61,7 +61,7 @@ func TestClass(t *testing.T) {
 // If the name of a deployment target is too long for a label, the objects have a shorter one.
 func TestLabel(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
+	w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "4f2a"}}, Clusters: []state.Cluster{{Name: "c", Folder: "edge"}},
 		Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "a-main", Digest: "one"}, {Name: "long-main", Label: "lo-1234", Digest: "two"}}}}}
 	for assignment, want := range map[string]string{
 		"prod/edge/long-main": "long-main", "prod/edge/lo-1234": "long-main", "prod/edge/lo-12345": "", "prod/other/lo-1234": "", "dev/edge/lo-1234": "",

@@ -64,7 +64,7 @@ type lateSnapshot struct {
 
 // environment is one environment. Its folders and clusters are sorted by name.
 type environment struct {
-	wanted   *Wanted
+	wanted   *DesiredState
 	folders  []*folder
 	byName   map[string]*folder
 	clusters []*cluster
@@ -120,7 +120,7 @@ type pair struct {
 	ran                         text  // the running digest, when it was last known
 	at, since                   int64 // the time of the first report of this state, in milliseconds
 	changed                     int64 // since when the state holds
-	reported                    Reported
+	reported                    ReportedState
 	state                       State
 }
 
@@ -157,7 +157,7 @@ func (f *Fleet) Order(names []string) *Changes {
 
 // Want replaces the wanted state of an environment, and returns the resulting changes. The observed
 // state stays the same.
-func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
+func (f *Fleet) Want(now time.Time, w *DesiredState) *Changes {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	changes := &Changes{}
@@ -166,7 +166,7 @@ func (f *Fleet) Want(now time.Time, w *Wanted) *Changes {
 }
 
 // want is Want for the caller's changes, which may be nil.
-func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
+func (f *Fleet) want(now time.Time, w *DesiredState, changes *Changes) {
 	was := f.environments[w.Environment]
 	is := newEnvironment(w, f.grace)
 	f.environments[w.Environment] = is
@@ -220,7 +220,7 @@ func (f *Fleet) want(now time.Time, w *Wanted, changes *Changes) {
 	}
 }
 
-func newEnvironment(w *Wanted, grace time.Duration) *environment {
+func newEnvironment(w *DesiredState, grace time.Duration) *environment {
 	e := &environment{
 		wanted: w, byName: map[string]*folder{}, byClust: make(map[string]*cluster, len(w.Clusters)),
 		objects: map[string]object{}, byCommit: map[string]int{},

@@ -14,8 +14,8 @@ import (
 func TestWhatIsReportedIsComparedWhole(t *testing.T) {
 	const repository, is, before, unread = "https://git.example.com/gitops.git", "2222222222222222222222222222222222222222", "1111111111111111111111111111111111111111", "3333333333333333333333333333333333333333"
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	wanted := func(path string) *state.Wanted {
-		return &state.Wanted{
+	wanted := func(path string) *state.DesiredState {
+		return &state.DesiredState{
 			Environment: "dev", Repository: repository, Branch: "dev", Path: path, Mirrors: []string{"https://mirror.example.net/gitops.git"},
 			Commits:  []state.Commit{{ID: is}, {ID: before, Was: map[string]string{"store/till": "d1", "store.a/till": "d1"}}},
 			Folders:  []state.Folder{{Name: "store", ClusterType: "store", Listed: true, Targets: []state.Target{{Name: "till", Digest: "d2"}}}, {Name: "store.a", ClusterType: "store", Targets: []state.Target{{Name: "till", Digest: "d2"}}}},

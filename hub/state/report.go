@@ -80,7 +80,7 @@ type Item struct {
 	Applied string
 	// Before is the commit that was applied, and ok, until the reconciler began to apply Commit.
 	Before  string
-	State   Reported
+	State   ReportedState
 	Message string
 	Since   time.Time // since when, by the reporter's clock; zero if it is not known
 }
@@ -100,14 +100,14 @@ func (it *Item) origin() origin.Origin {
 // Unknown is the Applied of an item whose applied commit is not known.
 const Unknown = "unknown"
 
-// Reported is a state in the view of reporters, who do not know the wanted state. Databases contain
-// its numbers.
-type Reported uint8
+// ReportedState is a state in the view of reporters, who do not know the wanted state. Databases
+// contain its numbers.
+type ReportedState uint8
 
 // The reported states. Nothing is for an assignment that was on the cluster before and is absent
 // from a snapshot.
 const (
-	Nothing Reported = iota
+	Nothing ReportedState = iota
 	ReportedOK
 	ReportedProgressing
 	ReportedDrifted
@@ -119,7 +119,7 @@ var reportedRanks = [...]int{Nothing: 0, ReportedOK: 1, ReportedProgressing: 2,
 	ReportedSuspended: 3, ReportedDrifted: 4, ReportedFailed: 5}
 
 // Compare orders states, the worst last.
-func (r Reported) Compare(other Reported) int {
+func (r ReportedState) Compare(other ReportedState) int {
 	return cmp.Compare(reportedRanks[r], reportedRanks[other])
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Restore sets the observed state of an assignment from before the hub began, or from another hub,
 // and since when it has its state. The wanted state must be known. Restore ignores other rows.
-func (f *Fleet) Restore(environment, name, target string, s Stored) {
+func (f *Fleet) Restore(environment, name, target string, s StoredState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.environments[environment]
@@ -48,21 +48,21 @@ func (f *Fleet) Restore(environment, name, target string, s Stored) {
 	}
 }
 
-// Stored is the stored state of an assignment on a cluster. Times are in milliseconds.
-type Stored struct {
+// StoredState is the stored state of an assignment on a cluster. Times are in milliseconds.
+type StoredState struct {
 	Folder                      string
 	Digest, Commit, Message, By string
 	Applied                     string // the commit that was applied last, if that is not Commit
 	Origin                      origin.Origin
 	Ran                         string // the running digest
 	At, Since, Changed          int64
-	Reported                    Reported
+	Reported                    ReportedState
 	State                       State
 }
 
-// RestoreWanted sets the wanted state of an environment, from the store or from another hub. It
-// does not return the resulting changes, because they are restored, too.
-func (f *Fleet) RestoreWanted(now time.Time, w *Wanted) {
+// RestoreDesiredState sets the wanted state of an environment, from the store or from another hub.
+// It does not return the resulting changes, because they are restored, too.
+func (f *Fleet) RestoreDesiredState(now time.Time, w *DesiredState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.want(now, w, nil)

@@ -13,8 +13,8 @@ import (
 func TestUnread(t *testing.T) {
 	const grace = time.Minute
 	now := time.Unix(1_700_000_000, 0)
-	wanted := func(commits ...string) *state.Wanted {
-		w := &state.Wanted{
+	wanted := func(commits ...string) *state.DesiredState {
+		w := &state.DesiredState{
 			Environment: "prod", Clusters: []state.Cluster{{Name: "c0", Folder: "edge"}, {Name: "c1", Folder: "edge"}},
 			Folders: []state.Folder{{Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Digest: "d1"}}}},
 		}
@@ -25,7 +25,7 @@ func TestUnread(t *testing.T) {
 	}
 	f := state.New(time.Hour, grace, now)
 	f.Want(now, wanted("1"))
-	report := func(cluster, commit, digest string, is state.Reported, snapshot bool) {
+	report := func(cluster, commit, digest string, is state.ReportedState, snapshot bool) {
 		item := state.Item{Assignment: "prod/edge/hello-main", Commit: commit, Digest: digest, State: is, Message: "m"}
 		f.Observe(&state.Report{Cluster: cluster, At: now.Add(-10 * time.Minute), Received: now, Snapshot: snapshot, Items: []state.Item{item}})
 	}

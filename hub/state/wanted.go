@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Wanted is the state that an environment's GitOps branch wants of its clusters, now and in earlier
-// commits.
-type Wanted struct {
+// DesiredState is the state that an environment's GitOps branch wants of its clusters, now and in
+// earlier commits.
+type DesiredState struct {
 	Environment string
 	// Repository, Branch and Path are the location of the tree. Mirrors are other URLs from which
 	// clusters may pull it.
@@ -116,7 +116,7 @@ func Key(folder, target string) string { return folder + "/" + target }
 func EntryKey(cluster string) string { return ".entry/" + cluster }
 
 // Folder returns the folder with a name, or nil if it does not exist.
-func (w *Wanted) Folder(name string) *Folder {
+func (w *DesiredState) Folder(name string) *Folder {
 	i, found := slices.BinarySearchFunc(w.Folders, name,
 		func(f Folder, name string) int { return strings.Compare(f.Name, name) })
 	if !found {
@@ -126,7 +126,7 @@ func (w *Wanted) Folder(name string) *Folder {
 }
 
 // Cluster returns the cluster with a name, or nil if it does not exist.
-func (w *Wanted) Cluster(name string) *Cluster {
+func (w *DesiredState) Cluster(name string) *Cluster {
 	i, found := slices.BinarySearchFunc(w.Clusters, name,
 		func(c Cluster, name string) int { return strings.Compare(c.Name, name) })
 	if !found {
@@ -149,13 +149,13 @@ func (f *Folder) target(name string) *Target {
 }
 
 // In returns the place of a commit in Commits, or -1 if it is not among them.
-func (w *Wanted) In(commit string) int {
+func (w *DesiredState) In(commit string) int {
 	return slices.IndexFunc(w.Commits, func(c Commit) bool { return c.ID == commit })
 }
 
 // At returns the digest of a commit under a key, given its place in Commits, or "" if it has no
 // such digest.
-func (w *Wanted) At(place int, key string) string {
+func (w *DesiredState) At(place int, key string) string {
 	if digest, edited := w.Commits[place].Edited[key]; edited {
 		return digest
 	}
@@ -169,7 +169,7 @@ func (w *Wanted) At(place int, key string) string {
 
 // Now returns the wanted digest under a key, or "" if it does not exist. It comes from the newest
 // record, even if somebody has edited the files.
-func (w *Wanted) Now(key string) string {
+func (w *DesiredState) Now(key string) string {
 	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
 		if c := w.Cluster(name); c != nil {
 			return c.Entry
@@ -184,7 +184,7 @@ func (w *Wanted) Now(key string) string {
 }
 
 // Recorded reports whether the record of any of the commits has a digest under a key.
-func (w *Wanted) Recorded(key, digest string) bool {
+func (w *DesiredState) Recorded(key, digest string) bool {
 	return w.Now(key) == digest || slices.ContainsFunc(w.Commits, func(c Commit) bool {
 		was, differs := c.Was[key]
 		return differs && was == digest
@@ -193,7 +193,7 @@ func (w *Wanted) Recorded(key, digest string) bool {
 
 // byHand returns the digests of commits that no record ever had, by key. It returns nil if there
 // are no such digests.
-func (w *Wanted) byHand() map[string][]string {
+func (w *DesiredState) byHand() map[string][]string {
 	var out map[string][]string
 	for i := range w.Commits {
 		for key, digest := range w.Commits[i].Edited {
@@ -211,7 +211,7 @@ func (w *Wanted) byHand() map[string][]string {
 
 // Bound limits the texts so that a database can store them. It cuts versions, authors and subjects,
 // which may be any text, if they are too long. It returns an error if a name cannot be stored.
-func (w *Wanted) Bound() error {
+func (w *DesiredState) Bound() error {
 	for i := range w.Commits {
 		c := &w.Commits[i]
 		c.Author, c.Subject = bounded(c.Author), bounded(c.Subject)
@@ -250,9 +250,9 @@ func bounded(text string) string {
 	return fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", start, len(text), sha256.Sum256([]byte(text)))
 }
 
-// Same reports whether two Wanted have the same commit of the same branch, the same policy and the
-// same edits.
-func (w *Wanted) Same(other *Wanted) bool {
+// Same reports whether two DesiredStates have the same commit of the same branch, the same policy
+// and the same edits.
+func (w *DesiredState) Same(other *DesiredState) bool {
 	return w.Repository == other.Repository && w.Branch == other.Branch && w.Path == other.Path &&
 		slices.Equal(w.Mirrors, other.Mirrors) && w.StaleAfter == other.StaleAfter &&
 		w.Min == other.Min && w.MaxFailed == other.MaxFailed &&

@@ -9,8 +9,8 @@ import (
 )
 
 func TestBound(t *testing.T) {
-	wanted := func(name, version, subject string) *state.Wanted {
-		return &state.Wanted{
+	wanted := func(name, version, subject string) *state.DesiredState {
+		return &state.DesiredState{
 			Environment: "prod", Commits: []state.Commit{{ID: "1", Subject: subject}},
 			Folders:  []state.Folder{{Name: "edge", ClusterType: "edge", Targets: []state.Target{{Name: name, Version: version}}}},
 			Clusters: []state.Cluster{{Name: "c0", Folder: "edge"}},
@@ -18,7 +18,7 @@ func TestBound(t *testing.T) {
 	}
 	long := strings.Repeat("ä", 5000)
 	a, b := wanted("hello-main", long+"1", "a\x00b"), wanted("hello-main", long+"2", "ok")
-	for _, w := range []*state.Wanted{a, b} {
+	for _, w := range []*state.DesiredState{a, b} {
 		if err := w.Bound(); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func fullHub(t *testing.T, name string, db *store.Store, forAll bool, fill func(
 	}
 	h := run(t, db, problem)
 	commit := strings.Repeat("c", 40)
-	err := h.Want(t.Context(), 0, &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: commit}}, Clusters: []state.Cluster{{Name: "oslo", Folder: "edge"}}, Folders: []state.Folder{{
+	err := h.Want(t.Context(), 0, &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: commit}}, Clusters: []state.Cluster{{Name: "oslo", Folder: "edge"}}, Folders: []state.Folder{{
 		Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Digest: "d"}},
 	}}})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/hub/state"
 )
 
-func wanted(digest string) *state.Wanted {
-	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{{ID: "1"}}, Folders: []state.Folder{{
+func wanted(digest string) *state.DesiredState {
+	w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{{ID: "1"}}, Folders: []state.Folder{{
 		Name: "edge", ClusterType: "edge", Listed: true, Targets: []state.Target{{Name: "hello-main", Workload: "hello", Digest: digest}},
 	}}}
 	for i := range 200 {

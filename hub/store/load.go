@@ -15,10 +15,10 @@ import (
 // Loader receives the state that other hubs or earlier runs have stored. The order is: the wanted
 // state, the names of all environments in their order, the clusters, and the assignments.
 type Loader interface {
-	Wanted(*state.Wanted)
+	Wanted(*state.DesiredState)
 	Environments(names []string)
 	Cluster(state.Contact)
-	Assignment(environment, cluster, target string, s state.Stored)
+	Assignment(environment, cluster, target string, s state.StoredState)
 }
 
 // Load passes the changes after a number to a Loader, and returns the number of the last change. It
@@ -188,7 +188,7 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 type row struct {
 	ids    [13]int64
 	change int64
-	s      state.Stored
+	s      state.StoredState
 }
 
 func instant(ms int64) time.Time {

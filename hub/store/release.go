@@ -10,7 +10,7 @@ import (
 )
 
 // ReleasesOf returns the commits of a branch that changed the content of a ring, newest first.
-func ReleasesOf(w *state.Wanted) []api.Release {
+func ReleasesOf(w *state.DesiredState) []api.Release {
 	var out []api.Release
 	for i, c := range w.Commits {
 		before := map[string]state.Ring{}
@@ -56,7 +56,7 @@ func committed(at time.Time, was, is *state.Ring) time.Time {
 
 // ReadAt is ReleasesOf for a hub that has read an earlier state of the branch, or nil if it has
 // read none before. Newer releases have the time now.
-func ReadAt(now time.Time, before, w *state.Wanted) []api.Release {
+func ReadAt(now time.Time, before, w *state.DesiredState) []api.Release {
 	out := ReleasesOf(w)
 	if before == nil {
 		return out

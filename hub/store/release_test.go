@@ -20,7 +20,7 @@ func TestReleasesOf(t *testing.T) {
 		}
 		return c
 	}
-	w := &state.Wanted{Environment: "prod", Commits: []state.Commit{
+	w := &state.DesiredState{Environment: "prod", Commits: []state.Commit{
 		commit("6", "canary", "A", "wide", "A"), // rolled back
 		commit("5", "canary", "B", "wide", "A"), // a commit about something else
 		commit("4", "canary", "B", "wide", "A"),
@@ -67,7 +67,7 @@ func TestCommitted(t *testing.T) {
 		"after not known":  {unknown, first, 10},
 		"later than it is": {first, ring(2, 50, 1, 5), 40},
 	} {
-		w := &state.Wanted{Commits: []state.Commit{{ID: "b", Time: at(40), Rings: []state.Ring{c.is}}, {ID: "a", Time: at(11), Rings: []state.Ring{c.was}}}}
+		w := &state.DesiredState{Commits: []state.Commit{{ID: "b", Time: at(40), Rings: []state.Ring{c.is}}, {ID: "a", Time: at(11), Rings: []state.Ring{c.was}}}}
 		if got := store.ReleasesOf(w)[0]; !got.Committed.Equal(at(c.want)) || !got.At.Equal(at(40)) {
 			t.Errorf("%s: it was committed at %s, and should be at %s", name, got.Committed, at(c.want))
 		}
@@ -77,7 +77,7 @@ func TestCommitted(t *testing.T) {
 // The times of releases have the order of the branch, even for two in the same second.
 func TestReleasesInOrder(t *testing.T) {
 	at := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC)
-	w := &state.Wanted{}
+	w := &state.DesiredState{}
 	for i, seconds := range []int{9, 1, 1, 1, 5} { // the newest first; the clock was set back once
 		rings := []state.Ring{{Name: "a", Base: fmt.Sprint(i)}, {Name: "b", Base: fmt.Sprint(i)}}
 		w.Commits = append(w.Commits, state.Commit{ID: fmt.Sprint(i), Time: at.Add(time.Duration(seconds) * time.Second), Rings: rings})
@@ -95,15 +95,15 @@ func TestReleasesInOrder(t *testing.T) {
 // applies to all commits.
 func TestReadAt(t *testing.T) {
 	committed, now := time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
-	of := func(ids ...string) *state.Wanted {
-		w := &state.Wanted{}
+	of := func(ids ...string) *state.DesiredState {
+		w := &state.DesiredState{}
 		for i, id := range ids {
 			w.Commits = append(w.Commits, state.Commit{ID: id, Time: committed.Add(-time.Duration(i) * time.Minute), Rings: []state.Ring{{Base: id}}})
 		}
 		return w
 	}
 	for name, c := range map[string]struct {
-		before *state.Wanted
+		before *state.DesiredState
 		now    int // how many were released now
 	}{
 		"never read": {nil, 0}, "nothing there": {of(), 3}, "one is new": {of("b", "a"), 1}, "nothing is new": {of("c", "b", "a"), 0}, "begun anew": {of("x", "y"), 3},

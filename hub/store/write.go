@@ -129,7 +129,7 @@ func (t *Tx) Clusters(ctx context.Context, clusters []state.Contact) error {
 
 // Wanted writes the new wanted state of an environment, which has a position among all
 // environments.
-func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.Wanted) error {
+func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.DesiredState) error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	if err := json.NewEncoder(z).Encode(w); err != nil {
@@ -152,7 +152,7 @@ func (t *Tx) Wanted(ctx context.Context, now time.Time, position int, w *state.W
 }
 
 // targets writes the wanted state as rows.
-func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error {
+func (t *Tx) targets(ctx context.Context, now time.Time, w *state.DesiredState) error {
 	texts := map[string]int64{w.Environment: 0}
 	for i := range w.Folders {
 		f := &w.Folders[i]
@@ -188,7 +188,7 @@ func (t *Tx) targets(ctx context.Context, now time.Time, w *state.Wanted) error 
 }
 
 // folders writes the folders whose ring or base differs from wanted_target.
-func (t *Tx) folders(ctx context.Context, now time.Time, w *state.Wanted,
+func (t *Tx) folders(ctx context.Context, now time.Time, w *state.DesiredState,
 	texts map[string]int64) error {
 	was := map[[3]int64]bool{}
 	err := t.store.rows(ctx, t.tx, func(r *sql.Rows) error {
@@ -245,12 +245,12 @@ func (t *Tx) Order(ctx context.Context, names []string) error {
 	return nil
 }
 
-func unpack(data []byte) (*state.Wanted, error) {
+func unpack(data []byte) (*state.DesiredState, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	w := &state.Wanted{}
+	w := &state.DesiredState{}
 	if err := json.NewDecoder(z).Decode(w); err != nil {
 		return nil, err
 	}
@@ -378,7 +378,7 @@ func (t *Tx) isNew(ctx context.Context, c *assignmentChange, environment int64) 
 
 // row adds the values of assignmentColumns.
 func (c *assignmentChange) row(to []any, number int64, texts map[string]int64) []any {
-	reported, _ := state.ParseReported(c.Reported)
+	reported, _ := state.ParseReportedState(c.Reported)
 	return append(to,
 		texts[c.Environment], texts[c.Cluster], texts[c.Target], texts[c.Folder], int(c.State),
 		c.Changed.UnixMilli(), int(reported), texts[c.Running], texts[c.Given], texts[c.Commit],

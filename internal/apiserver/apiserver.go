@@ -269,5 +269,5 @@ func busy(err error) bool {
 
 // bounded limits the size of an answer.
 func bounded(base http.RoundTripper) http.RoundTripper {
-	return httpclient.Bounded(base, func(*http.Response) int64 { return maxPage })
+	return httpclient.LimitTransport(base, func(*http.Response) int64 { return maxPage })
 }

@@ -34,22 +34,22 @@ func (l Limits) Read(data []byte) (*Tree, error) {
 	} else if len(data) == 0 {
 		return nil, &FormatError{Err: errNotArchive}
 	}
-	return l.Build(l.entries(&bounded{Reader: stream, left: l.stream(), limits: l}))
+	return l.Build(l.entries(&limitReader{Reader: stream, left: l.stream(), limits: l}))
 }
 
 // stream is the largest number of bytes of tar: the bytes of the files, and for each entry its
 // header, further headers for a long name, and its padding.
 func (l Limits) stream() int64 { return l.Total + int64(l.Entries)*(4*512+2*int64(l.Path)) + 1<<20 }
 
-// bounded ends a stream that is longer than an archive within the limits can be, for any contents
-// of its headers.
-type bounded struct {
+// limitReader ends a stream that is longer than an archive within the limits can be, for any
+// contents of its headers.
+type limitReader struct {
 	io.Reader
 	left   int64
 	limits Limits
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, &LimitError{Most: fmt.Sprintf("at most %d bytes", b.limits.Total)}
 	}

@@ -13,18 +13,18 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the server sends more than the %d bytes that are read", e.Most)
 }
 
-// Bounded returns a transport whose responses have bodies of at most most bytes: a longer
+// LimitTransport returns a transport whose responses have bodies of at most most bytes: a longer
 // one ends with a *TooLongError.
-func Bounded(base http.RoundTripper, most func(*http.Response) int64) http.RoundTripper {
-	return &bounded{base, most}
+func LimitTransport(base http.RoundTripper, most func(*http.Response) int64) http.RoundTripper {
+	return &limitTransport{base, most}
 }
 
-type bounded struct {
+type limitTransport struct {
 	base http.RoundTripper
 	most func(*http.Response) int64
 }
 
-func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b *limitTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.base.RoundTrip(r)
 	if err != nil {
 		return nil, err

@@ -67,20 +67,20 @@ func (s *Secrets) Problem(err error) string {
 	return s.Clean(err.Error())
 }
 
-// Cleaned returns an error with the text of Problem. errors.Is works as for err. errors.As finds
+// CleanError returns an error with the text of Problem. errors.Is works as for err. errors.As finds
 // only the types whose text is clean: the types of this package, and *address.LocalError.
-func (s *Secrets) Cleaned(err error) error { return &cleaned{err, s} }
+func (s *Secrets) CleanError(err error) error { return &cleanError{err, s} }
 
-type cleaned struct {
+type cleanError struct {
 	err     error
 	secrets *Secrets
 }
 
-func (c *cleaned) Error() string { return c.secrets.Problem(c.err) }
+func (c *cleanError) Error() string { return c.secrets.Problem(c.err) }
 
-func (c *cleaned) Is(target error) bool { return errors.Is(c.err, target) }
+func (c *cleanError) Is(target error) bool { return errors.Is(c.err, target) }
 
-func (c *cleaned) As(target any) bool {
+func (c *cleanError) As(target any) bool {
 	switch target.(type) {
 	case **TooLongError, **ProxyError, **address.LocalError:
 		return errors.As(c.err, target)

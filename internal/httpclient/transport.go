@@ -99,7 +99,8 @@ func Transport(o Options) http.RoundTripper {
 	direct.DialContext = func(ctx context.Context, network, server string) (net.Conn, error) {
 		return o.Reach.Dial(ctx, dialer, network, server)
 	}
-	out := http.RoundTripper(&proxied{direct: direct, by: base, proxy: base.Proxy, reach: o.Reach})
+	out := http.RoundTripper(
+		&proxyTransport{direct: direct, by: base, proxy: base.Proxy, reach: o.Reach})
 	if o.Repeat != nil {
 		policy := &retry.GenericPolicy{
 			Retryable: o.Repeat,
@@ -110,7 +111,7 @@ func Transport(o Options) http.RoundTripper {
 		out = &retry.Transport{Base: out, Policy: func() retry.Policy { return policy }}
 	}
 	if o.Body != nil {
-		out = Bounded(out, o.Body)
+		out = LimitTransport(out, o.Body)
 	}
 	return out
 }
@@ -125,15 +126,15 @@ func (e *ProxyError) Error() string { return fmt.Sprintf("the proxy %s: %v", e.P
 
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// proxied sends requests directly or by proxies. It distinguishes errors of proxies from errors
-// of servers.
-type proxied struct {
+// proxyTransport sends requests directly or by proxies. It distinguishes errors of proxies from
+// errors of servers.
+type proxyTransport struct {
 	direct, by http.RoundTripper
 	proxy      func(*http.Request) (*url.URL, error)
 	reach      address.Reach
 }
 
-func (p *proxied) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *proxyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	proxy, err := p.proxy(r)
 	if err == nil && proxy == nil {
 		return p.direct.RoundTrip(r)

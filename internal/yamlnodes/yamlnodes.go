@@ -61,7 +61,7 @@ func Parse(text []byte) (docs []*yaml.Node, cost Cost, err error) {
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(text))
-	c := counter{anchors: map[*yaml.Node]*counted{}} // the parser shares anchors between documents
+	c := counter{anchors: map[*yaml.Node]*nodeCost{}} // the parser shares anchors between documents
 	for {
 		doc := new(yaml.Node)
 		switch err := dec.Decode(doc); {
@@ -215,9 +215,9 @@ func (c *Cost) add(d Cost) {
 	c.Merged = plus(c.Merged, d.Merged)
 }
 
-// counted is the cost of a node at its place. The costs of the node at other places follow from
+// nodeCost is the cost of a node at its place. The costs of the node at other places follow from
 // it.
-type counted struct {
+type nodeCost struct {
 	Cost
 	values int64 // itself and everything in it, including keys
 	flow   int64 // the lists and mappings in brackets among values
@@ -227,9 +227,9 @@ type counted struct {
 
 // counter counts one document. anchors has the costs of nodes with an anchor; a cost is nil
 // while the node is being counted.
-type counter struct{ anchors map[*yaml.Node]*counted }
+type counter struct{ anchors map[*yaml.Node]*nodeCost }
 
-func (c *counter) node(n *yaml.Node, depth int) (*counted, error) {
+func (c *counter) node(n *yaml.Node, depth int) (*nodeCost, error) {
 	if depth > MaxDepth {
 		return nil, tooDeep(n)
 	}
@@ -250,7 +250,7 @@ func tooDeep(n *yaml.Node) error { return refuse(n, "nests deeper than %d levels
 
 // alias counts the nodes that an alias writes. The parser knows only anchors before it, which
 // were counted before.
-func (c *counter) alias(n *yaml.Node, depth int) (*counted, error) {
+func (c *counter) alias(n *yaml.Node, depth int) (*nodeCost, error) {
 	of := c.anchors[n.Alias]
 	switch {
 	case of == nil:
@@ -263,7 +263,7 @@ func (c *counter) alias(n *yaml.Node, depth int) (*counted, error) {
 	return &written, nil
 }
 
-func (c *counter) plain(n *yaml.Node, depth int) (*counted, error) {
+func (c *counter) plain(n *yaml.Node, depth int) (*nodeCost, error) {
 	switch n.Kind {
 	case yaml.DocumentNode:
 		return c.node(n.Content[0], depth)
@@ -282,12 +282,12 @@ func (c *counter) plain(n *yaml.Node, depth int) (*counted, error) {
 	case yaml.MappingNode:
 		return c.mapping(n, depth)
 	}
-	return &counted{Cost: Cost{Bytes: int64(len(n.Value)) + 1}, values: 1}, nil
+	return &nodeCost{Cost: Cost{Bytes: int64(len(n.Value)) + 1}, values: 1}, nil
 }
 
 // collection returns the cost of a list or mapping without entries.
-func collection(n *yaml.Node) *counted {
-	of := &counted{Cost: Cost{Bytes: 2}, values: 1}
+func collection(n *yaml.Node) *nodeCost {
+	of := &nodeCost{Cost: Cost{Bytes: 2}, values: 1}
 	if n.Style&yaml.FlowStyle != 0 {
 		of.flow = 1
 	}
@@ -295,7 +295,7 @@ func collection(n *yaml.Node) *counted {
 }
 
 // put adds an entry.
-func (of *counted) put(entry *counted) {
+func (of *nodeCost) put(entry *nodeCost) {
 	of.add(entry.Cost)
 	of.Entries = plus(of.Entries, 1)
 	of.Levels = plus(of.Levels, entry.values)
@@ -303,7 +303,7 @@ func (of *counted) put(entry *counted) {
 	of.height = max(of.height, entry.height+1)
 }
 
-func (c *counter) mapping(n *yaml.Node, depth int) (*counted, error) {
+func (c *counter) mapping(n *yaml.Node, depth int) (*nodeCost, error) {
 	of := collection(n)
 	merges := false
 	for i := 0; i+1 < len(n.Content); i += 2 {

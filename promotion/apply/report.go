@@ -23,7 +23,7 @@ type reporter struct {
 // observe returns the progress of the rollout of a stage's commit, and reports changes:
 // in statuses of the base commit and of the GitOps commit that deployed it.
 func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Rollout, error) {
-	was, err := re.observer.Reported(ctx, st)
+	was, err := re.observer.Reports(ctx, st)
 	if err != nil || was == nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (re *reporter) observe(ctx context.Context, st *session.Stage) (*observe.Ro
 
 // reportHealth reports that a stage fails although its rollout succeeded, if another stage soaks
 // the same source. It also reports when the stage is ok again.
-func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reported,
+func (re *reporter) reportHealth(ctx context.Context, st *session.Stage, was *observe.Reports,
 	r *observe.Rollout) error {
 	status := forge.Status{Name: ledger.HealthName(st.ID()), State: forge.Success,
 		Description: "ok again"}

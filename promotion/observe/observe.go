@@ -39,20 +39,20 @@ type Observer struct {
 	records *verify.Records
 	// asked has the last answers of sources about a stage's commit, by the GitOps commit that
 	// deployed it. Later questions use them.
-	asked map[deployed]*Rollout
+	asked map[deployment]*Rollout
 	// unrecorded are the stages whose rollouts this run may not record.
 	unrecorded map[*session.Stage]bool
 }
 
-// deployed is a stage with the commit that deployed its present source.
-type deployed struct {
+// deployment is a stage with the commit that deployed its present source.
+type deployment struct {
 	stage  string
 	commit git.Hash
 }
 
 // New returns an Observer of a state.
 func New(state *session.State, records *verify.Records) *Observer {
-	return &Observer{state, records, map[deployed]*Rollout{}, map[*session.Stage]bool{}}
+	return &Observer{state, records, map[deployment]*Rollout{}, map[*session.Stage]bool{}}
 }
 
 // NotRecorded records that this run may not record the rollout of a stage. Then a success counts
@@ -83,8 +83,8 @@ type Failing struct {
 	Reason string    `json:"reason"`
 }
 
-// Reported are the reports of the rollout of a stage's commit.
-type Reported struct {
+// Reports are the reports of the rollout of a stage's commit.
+type Reports struct {
 	ledger.Course      // also of earlier commits that brought the same files
 	Known         bool // something was reported
 	Own           ledger.Course
@@ -97,9 +97,9 @@ type Reported struct {
 	Ignored string
 }
 
-// Reported returns the reports of the rollout of a stage's commit; nil if it has no
+// Reports returns the reports of the rollout of a stage's commit; nil if it has no
 // commit.
-func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported, error) {
+func (ob *Observer) Reports(ctx context.Context, st *session.Stage) (*Reports, error) {
 	if st.Environment.Repository == nil || st.Has() == (tree.Source{}) {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported,
 	if err != nil || len(run) == 0 {
 		return nil, err
 	}
-	r := &Reported{run: run, Deployed: landings[0]}
+	r := &Reports{run: run, Deployed: landings[0]}
 	slices.Reverse(landings)
 	r.landings = landings
 	if err := ob.Reread(ctx, st, r); err != nil {
@@ -119,7 +119,7 @@ func (ob *Observer) Reported(ctx context.Context, st *session.Stage) (*Reported,
 
 // Reread reads the statuses again of the commits that deployed the present source of a stage, or
 // the same files before.
-func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) error {
+func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reports) error {
 	statuses, by := st.Environment.Repository.Statuses(), st.RolloutGate().By
 	err := statuses.Load(ctx, r.landings...)
 	r.Course, r.Known = statuses.CourseOver(r.landings, st.ID(), by)
@@ -131,7 +131,7 @@ func (ob *Observer) Reread(ctx context.Context, st *session.Stage, r *Reported) 
 // Observe returns the progress of the rollout of a stage's commit; nil if it has no
 // commit.
 func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, error) {
-	r, err := ob.Reported(ctx, st)
+	r, err := ob.Reports(ctx, st)
 	if err != nil || r == nil {
 		return nil, err
 	}
@@ -140,16 +140,16 @@ func (ob *Observer) Observe(ctx context.Context, st *session.Stage) (*Rollout, e
 
 // Rollout determines the progress of a rollout from all sources of reports. A reported success
 // stays one.
-func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+func (ob *Observer) Rollout(ctx context.Context, st *session.Stage, was *Reports) (*Rollout,
 	error) {
 	r, err := ob.rollout(ctx, st, was)
 	if err == nil {
-		ob.asked[deployed{st.ID(), was.Deployed}] = r
+		ob.asked[deployment{st.ID(), was.Deployed}] = r
 	}
 	return r, err
 }
 
-func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reports) (*Rollout,
 	error) {
 	r, err := ob.progress(ctx, st, was)
 	if err != nil {
@@ -169,7 +169,7 @@ func (ob *Observer) rollout(ctx context.Context, st *session.Stage, was *Reporte
 
 // sinceSuccess returns the rollout of a commit that succeeded, given the present answers of the
 // sources: only a failure and its end count.
-func (ob *Observer) sinceSuccess(was *Reported, now *Rollout) *Rollout {
+func (ob *Observer) sinceSuccess(was *Reports, now *Rollout) *Rollout {
 	r := &Rollout{State: was.State, Since: was.Since, Reason: was.Reason, Counts: now.Counts,
 		NotAsked: now.NotAsked}
 	h := was.Health
@@ -211,7 +211,7 @@ func (ob *Observer) whyIgnored(ctx context.Context, st *session.Stage) (string, 
 }
 
 // progress returns the progress of a rollout by all sources of the policy.
-func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reported) (*Rollout,
+func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Reports) (*Rollout,
 	error) {
 	g := st.RolloutGate()
 	r := &Rollout{State: forge.Success,
@@ -230,7 +230,8 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 		if err != nil {
 			return nil, err
 		}
-		wanted := &rollout.Wanted{Environment: st.Environment.Record.Environment, Ring: st.RingName(),
+		wanted := &rollout.DesiredState{Environment: st.Environment.Record.Environment,
+			Ring:    st.RingName(),
 			Commits: was.run, Assignments: assignments}
 		// kalypso does not own the reconcilers of an application's targets
 		if !ob.state.Platform.Subject.Form().Targets {
@@ -255,7 +256,7 @@ func (ob *Observer) progress(ctx context.Context, st *session.Stage, was *Report
 
 // count counts the reports of a rollout.
 func (ob *Observer) count(ctx context.Context, st *session.Stage, g *model.RolloutGate,
-	wanted *rollout.Wanted, r *Rollout) error {
+	wanted *rollout.DesiredState, r *Rollout) error {
 	var err error
 	if wanted.Commits, err = ob.untouched(ctx, st, wanted.Commits); err != nil {
 		return err

@@ -242,11 +242,11 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	if c.State == forge.Success && !ob.state.SoaksForSome(st) {
 		return stay, nil
 	}
-	was, err := ob.Reported(ctx, st)
+	was, err := ob.Reports(ctx, st)
 	if err != nil || was == nil {
 		return stay, err
 	}
-	r := ob.asked[deployed{st.ID(), was.Deployed}]
+	r := ob.asked[deployment{st.ID(), was.Deployed}]
 	if r == nil {
 		if r, err = ob.Rollout(ctx, st, was); err != nil {
 			return stay, err

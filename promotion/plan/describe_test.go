@@ -44,7 +44,7 @@ func TestBodyWithinLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var head strings.Builder
 			head.WriteString("### Promote\n\n")
-			changes(&head, &Step{Prepared: &Prepared{report: r}}, subject.Form{})
+			changes(&head, &Step{Prepared: &PreparedCommit{report: r}}, subject.Form{})
 			const tail = "Reproduce: `kalypso verify`\n"
 			body := within(limit, head.String(), tail, r, subject.Form{})
 			if n := utf8.RuneCountInString(body); n > limit {

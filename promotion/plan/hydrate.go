@@ -38,10 +38,10 @@ type hydratorMetadata struct {
 
 // reference is one more commit that a tree was compiled from.
 type reference struct {
-	Commit referenced `json:"commit"`
+	Commit commitReference `json:"commit"`
 }
 
-type referenced struct {
+type commitReference struct {
 	SHA     string `json:"sha"`
 	RepoURL string `json:"repoURL,omitempty"`
 	Subject string `json:"subject,omitempty"`
@@ -78,7 +78,7 @@ func (pl *Planner) hydratorMetadata(st *session.Stage) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.References = []reference{{referenced{SHA: own.String(),
+		m.References = []reference{{commitReference{SHA: own.String(),
 			RepoURL: pl.state.Platform.Repository.URL, Subject: message.FirstLine(other.Message)}}}
 	}
 	var data bytes.Buffer

@@ -326,7 +326,7 @@ func (pl *Planner) planStep(ctx context.Context, st *session.Stage, step *Step,
 	named.Skip = skip
 	c := extra{verdicts: step.Verdicts, trailers: step.decided(named)}
 	if intent.Commit != "" && intent.by()+intent.reason() != "" {
-		c.named = &tree.Named{By: intent.by(), Reason: intent.reason()}
+		c.named = &tree.NamedPromotion{By: intent.by(), Reason: intent.reason()}
 	}
 	if step.Kind == Restore { // no promotion that would end a hold
 		c.hold = st.OwnHold()

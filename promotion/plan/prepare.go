@@ -22,8 +22,8 @@ import (
 // maker makes the commits of steps, and does not push them.
 type maker struct{ state *session.State }
 
-// Prepared is a commit that was made for a stage and not pushed yet.
-type Prepared struct {
+// PreparedCommit is a commit that was made for a stage and not pushed yet.
+type PreparedCommit struct {
 	Commit git.Hash // zero if there are no differences at all
 	Packs  []string
 	record *tree.Record
@@ -40,7 +40,7 @@ type Prepared struct {
 // extra is the part of a commit that is not compiled.
 type extra struct {
 	hold     *tree.Hold // of the stage
-	named    *tree.Named
+	named    *tree.NamedPromotion
 	verdicts []gate.Verdict
 	files    map[string][]byte // outside of the tree
 	trailers []string          // beside the trailers of every commit
@@ -57,7 +57,7 @@ func (m *maker) prepare(ctx context.Context, st *session.Stage, step *Step, c ex
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	p := &Prepared{diagnostics: compiled.Diagnostics}
+	p := &PreparedCommit{diagnostics: compiled.Diagnostics}
 	step.Prepared = p
 	step.Change = &gate.Change{
 		Environment: st.Policy.Name, Ring: st.RingName(), Base: step.Source.Base.Hash(),
@@ -179,7 +179,8 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 	if err := pack.Finish(); err != nil {
 		return err
 	}
-	step.Prepared = &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack),
+	step.Prepared = &PreparedCommit{Commit: tree.Revision(result.Commit).Hash(),
+		Packs:   ledger.Packs(pack),
 		Message: result.Message}
 	step.Commit, step.Tree = string(result.Commit), target.Record.Tree
 	step.NoOp = st.Environment.Restored.IsZero() && sameTree(st.Environment.Record, target.Record)
@@ -188,7 +189,7 @@ func (m *maker) prepareExact(st *session.Stage, step *Step, target session.Past,
 
 // restate makes a commit that changes only the hold of a stage. It returns nil if the record
 // already has that hold, unless the caller always wants a commit.
-func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, error) {
+func (m *maker) restate(st *session.Stage, c extra, always bool) (*PreparedCommit, error) {
 	text := m.message(st, &Step{Kind: Configure, Source: st.Has()}, &c)
 	pack := st.Environment.Repository.Staging.NewPack()
 	defer pack.Abort() //nolint:errcheck // a temporary file is left
@@ -207,7 +208,7 @@ func (m *maker) restate(st *session.Stage, c extra, always bool) (*Prepared, err
 	if err := pack.Finish(); err != nil {
 		return nil, err
 	}
-	return &Prepared{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack)}, nil
+	return &PreparedCommit{Commit: tree.Revision(result.Commit).Hash(), Packs: ledger.Packs(pack)}, nil
 }
 
 // decided returns the trailers of a step that somebody named, or for which gates were to be passed

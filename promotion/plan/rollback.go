@@ -300,7 +300,7 @@ func (pl *Planner) earlierOwn(ctx context.Context, st *session.Stage, to Rollbac
 // Restate makes a commit with another hold in the record of a stage. It returns nil if
 // the status is blocked, or the record has that hold.
 func (pl *Planner) Restate(ctx context.Context, st *session.Stage, hold *tree.Hold, title string,
-	d Decision) (*StageStatus, *Prepared, error) {
+	d Decision) (*StageStatus, *PreparedCommit, error) {
 	status := StatusOf(st)
 	status.Hold = hold
 	before, _, err := pl.records.Held(ctx, st)

@@ -124,8 +124,8 @@ type Step struct {
 	Title string `json:"title,omitempty"`
 	Body  string `json:"body,omitempty"`
 
-	Prepared *Prepared `json:"-"`
-	contains []string  // rejected commits that come with it
+	Prepared *PreparedCommit `json:"-"`
+	contains []string        // rejected commits that come with it
 }
 
 // Ending is the hold that the step ends, or "".

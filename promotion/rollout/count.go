@@ -104,7 +104,7 @@ func clustersOf(reports []Report, exclude bool) []ClusterState {
 // cluster belongs to the only cluster, if there is only one. The counts show other reports for
 // clusters without reports. Such reports count only if they are failures, because each failure
 // may be about such a cluster.
-func Count(w *Wanted, reports []Report, o Options) *Counts {
+func Count(w *DesiredState, reports []Report, o Options) *Counts {
 	newest := newestReports(reports, o)
 	counts := &Counts{Assignments: make([]AssignmentState, 0, len(w.Assignments))}
 	for i := range w.Assignments {

@@ -68,7 +68,7 @@ func TestCount(t *testing.T) {
 		"of another assignment":     {[]string{"x"}, []rollout.Report{{Assignment: "b", Cluster: "x", State: rollout.Healthy, At: now}}, block, "0/1 ok, 1 unknown", rollout.Unknown, "x"},
 		"listed twice":              {[]string{"x", "x"}, []rollout.Report{said("x", rollout.Healthy, 0)}, block, "1/1 ok", rollout.Healthy, "x"},
 	} {
-		counts := rollout.Count(&rollout.Wanted{Assignments: []rollout.Assignment{{ID: "a", Clusters: c.clusters}}}, c.reports, c.options)
+		counts := rollout.Count(&rollout.DesiredState{Assignments: []rollout.Assignment{{ID: "a", Clusters: c.clusters}}}, c.reports, c.options)
 		if got := counts.String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
@@ -79,7 +79,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestCountSays(t *testing.T) {
-	w := &rollout.Wanted{Assignments: []rollout.Assignment{{ID: "b", Clusters: []string{"x", "y"}}, {ID: "a", Clusters: []string{"x", "y"}}}}
+	w := &rollout.DesiredState{Assignments: []rollout.Assignment{{ID: "b", Clusters: []string{"x", "y"}}, {ID: "a", Clusters: []string{"x", "y"}}}}
 	counts := rollout.Count(w, []rollout.Report{said("y", rollout.Healthy, time.Minute), said("x", rollout.Healthy, time.Hour)}, rollout.Options{Now: now})
 	if counts.Assignments[0].ID != "a" || !counts.Assignments[0].Since.Equal(ago(time.Minute)) {
 		t.Errorf("all are healthy since the last one is: got %+v", counts.Assignments[0])
@@ -137,10 +137,10 @@ func TestVerdict(t *testing.T) {
 
 // random makes random wanted assignments and reports, with few names and times so that there are
 // collisions of all kinds.
-func random(r *rand.Rand) (*rollout.Wanted, []rollout.Report, rollout.Options, rollout.Policy) {
+func random(r *rand.Rand) (*rollout.DesiredState, []rollout.Report, rollout.Options, rollout.Policy) {
 	names := []string{"x", "y", "z", ""}
 	states := []rollout.State{rollout.Healthy, rollout.Healthy, rollout.Progressing, rollout.Failed, "strange"}
-	w := &rollout.Wanted{}
+	w := &rollout.DesiredState{}
 	for i := range r.IntN(4) {
 		w.Assignments = append(w.Assignments, rollout.Assignment{ID: fmt.Sprint(i), Clusters: names[:r.IntN(4)]})
 	}

@@ -39,8 +39,8 @@ type Assignment struct {
 	Clusters []string
 }
 
-// Wanted are the desired assignments of a tree on the clusters.
-type Wanted struct {
+// DesiredState are the desired assignments of a tree on the clusters.
+type DesiredState struct {
 	Environment string
 	Ring        string // "" for all of the environment
 	// Commits are the commits of the GitOps branch with the tree's assignments as they are
@@ -91,5 +91,5 @@ type Report struct {
 // error with the reports that it could read.
 type Source interface {
 	Name() string // in messages: "commit statuses", "kubeconfig prod.yaml"
-	Reports(ctx context.Context, w *Wanted) ([]Report, error)
+	Reports(ctx context.Context, w *DesiredState) ([]Report, error)
 }

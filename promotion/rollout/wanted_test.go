@@ -142,7 +142,7 @@ func TestTargetsOf(t *testing.T) {
 	if want := []string{"prod/east east", "prod/west west"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
 	}
-	counts := rollout.Count(&rollout.Wanted{Assignments: rollout.TargetsOf(r, func(name string) bool { return name == "west" })}, nil, rollout.Options{})
+	counts := rollout.Count(&rollout.DesiredState{Assignments: rollout.TargetsOf(r, func(name string) bool { return name == "west" })}, nil, rollout.Options{})
 	if verdict, reason := counts.Verdict(rollout.Policy{}); counts.Wanted != 1 || verdict != rollout.Pending {
 		t.Errorf("without reports %s: %s", verdict, reason)
 	}

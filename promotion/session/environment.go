@@ -168,7 +168,7 @@ func (env *Environment) HoldIn(record *tree.Record, ring string) *tree.Hold {
 }
 
 // NamedIn returns the person who promoted a ring's commit in a record by name, or nil.
-func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.Named {
+func (env *Environment) NamedIn(record *tree.Record, ring string) *tree.NamedPromotion {
 	if named := env.ringIn(record, ring).Named; named != nil || record == nil || ring != "" {
 		return named
 	}

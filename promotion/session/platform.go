@@ -413,7 +413,7 @@ func (p *Platform) members(ctx context.Context, st *Stage, of tree.Source) (map[
 // Compile compiles a stage at some commits. The result reads temporary files, which
 // remove deletes. back is subject.CompileRequest's.
 func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source,
-	back bool) (out *subject.Compiled, remove func() error, err error) {
+	back bool) (out *subject.Compilation, remove func() error, err error) {
 	out, remove, err = p.compile(ctx, st, of, back, st.Policy.Name)
 	for _, former := range st.Policy.Formerly { // which older commits have
 		if err != nil || !out.Missing {
@@ -428,7 +428,7 @@ func (p *Platform) Compile(ctx context.Context, st *Stage, of tree.Source,
 
 // compile is Compile with the name that the environment has in the commit.
 func (p *Platform) compile(ctx context.Context, st *Stage, of tree.Source, back bool,
-	name string) (out *subject.Compiled, remove func() error, err error) {
+	name string) (out *subject.Compilation, remove func() error, err error) {
 	policy := *st.Policy
 	policy.Name, policy.Formerly = name, append([]string{st.Policy.Name}, st.Policy.Formerly...)
 	dir, remove, err := p.Assemble(ctx, &policy, of)

@@ -84,8 +84,8 @@ func (s *State) reverting(b source.Base, at int) (*reverting, error) {
 	return out, nil
 }
 
-// Contained is a base commit that another one contains.
-type Contained struct {
+// ContainedBase is a base commit that another one contains.
+type ContainedBase struct {
 	Commit git.Hash
 	By     git.Hash // the commit of the branch that reverts it, or zero
 }
@@ -94,7 +94,7 @@ type Contained struct {
 // have, newest first. Commits that this base commit itself reverts are left out. It returns nil
 // if the stage has the base commit. The field By has the newer commits of the branch that revert
 // some of them.
-func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
+func (s *State) Brings(st *Stage, base git.Hash) (out []ContainedBase, err error) {
 	newer, err := s.Newer(s.had(st))
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *State) Brings(st *Stage, base git.Hash) (out []Contained, err error) {
 	}
 	for _, b := range newer[i:] {
 		if _, undone := then[b.Commit]; !undone {
-			out = append(out, Contained{b.Commit, now[b.Commit]})
+			out = append(out, ContainedBase{b.Commit, now[b.Commit]})
 		}
 	}
 	return out, nil

@@ -164,7 +164,7 @@ func (st *Stage) OwnHold() *tree.Hold {
 }
 
 // OwnNamed returns the person who promoted the stage's commit by name, or nil.
-func (st *Stage) OwnNamed() *tree.Named {
+func (st *Stage) OwnNamed() *tree.NamedPromotion {
 	return st.Environment.NamedIn(st.Environment.Record, st.RingName())
 }
 
@@ -189,7 +189,8 @@ func (st *Stage) SetHold(r *tree.Record, hold *tree.Hold) {
 // RecordRings returns the rings of the record after a step, sorted by name: this one has
 // its next source, and the others their present ones. nil for an environment without
 // rings.
-func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold, named *tree.Named) []tree.Ring {
+func (st *Stage) RecordRings(gets tree.Source, hold *tree.Hold,
+	named *tree.NamedPromotion) []tree.Ring {
 	if st.Ring == nil {
 		return nil
 	}

@@ -37,19 +37,19 @@ func (applicationSubject) Members(context.Context, CompileRequest) (map[string]s
 
 // Compile projects the targets of an environment. If there are no targets, Compile returns no
 // tree, so that a missing folder does not remove the deployed files.
-func (a applicationSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
+func (a applicationSubject) Compile(ctx context.Context, c CompileRequest) (*Compilation, error) {
 	r := a.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
 	r.Ring, r.Rings = c.Ring, c.Rings
 	app, err := application.Project(ctx, r)
 	if unknown := (*application.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
-		return &Compiled{Missing: true, Errors: 1,
+		return &Compilation{Missing: true, Errors: 1,
 			Diagnostics: []diag.Diagnostic{noTarget(c.Environment)}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := &Compiled{Diagnostics: app.Diagnostics, Errors: countErrors(app.Diagnostics)}
+	out := &Compilation{Diagnostics: app.Diagnostics, Errors: countErrors(app.Diagnostics)}
 	if app.Model == nil {
 		return out, nil
 	}

@@ -31,7 +31,7 @@ type Subject interface {
 	// errors hide the cluster types.
 	Members(ctx context.Context, r CompileRequest) (map[string]string, error)
 	// Compile compiles one environment, or a ring of it.
-	Compile(ctx context.Context, r CompileRequest) (*Compiled, error)
+	Compile(ctx context.Context, r CompileRequest) (*Compilation, error)
 	// Satisfies evaluates a constraint of a policy gate on a JSON document. It returns the
 	// violations, a line each.
 	Satisfies(ctx context.Context, constraint model.Expr, document json.RawMessage) ([]string, error)
@@ -74,8 +74,8 @@ type CompileRequest struct {
 	Back bool
 }
 
-// Compiled is a compiled environment, or a ring of it.
-type Compiled struct {
+// Compilation is a compiled environment, or a ring of it.
+type Compilation struct {
 	// Tree is nil if errors hide the environment, or it is Missing: the commit does not
 	// have it.
 	Tree        *tree.Tree
@@ -121,7 +121,7 @@ func (p platformSubject) Members(ctx context.Context, c CompileRequest) (map[str
 }
 
 // Compile implements Subject.
-func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compiled, error) {
+func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compilation, error) {
 	r := p.request
 	r.Dir, r.Environments, r.Source = c.Dir, []string{c.Environment}, &c.Source
 	r.Ring, r.Rings, r.Members, r.Formerly = c.Ring, c.Rings, c.Members, c.Formerly
@@ -132,13 +132,13 @@ func (p platformSubject) Compile(ctx context.Context, c CompileRequest) (*Compil
 	r.Previous = map[string]*tree.Record{c.Environment: c.Previous}
 	b, err := compiler.Compile(ctx, r)
 	if unknown := (*compiler.UnknownEnvironmentError)(nil); errors.As(err, &unknown) {
-		return &Compiled{Missing: true, Errors: 1}, nil
+		return &Compilation{Missing: true, Errors: 1}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	e := b.Environments[0]
-	out := &Compiled{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics,
+	out := &Compilation{Tree: e.Tree, Options: b.Options(e), Diagnostics: b.Diagnostics,
 		Errors: countErrors(b.Diagnostics), Kept: e.Counts.Kept, Close: b.Close}
 	out.Removals = e.Removals
 	out.Options.Ring = c.Ring

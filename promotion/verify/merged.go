@@ -15,8 +15,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/session"
 )
 
-// Merged is a proposal that somebody merged although the newest status of its gates was against it.
-type Merged struct {
+// GateBypass is a proposal that somebody merged although the newest status of its gates was against
+// it.
+type GateBypass struct {
 	Gate   string // the gate that was against it; "gates" if that is not known
 	Reason string // the status
 	By     string // the author of the merge; "" for a push of the proposal itself, which has no merge
@@ -26,7 +27,7 @@ type Merged struct {
 // were against it. It returns nil if it was not. The gates are the gates of the last run before.
 // Gates that closed since then are not known.
 func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment,
-	p session.Past) (*Merged, error) {
+	p session.Past) (*GateBypass, error) {
 	heads := slices.Concat([]git.Hash{p.ID}, p.Parents[min(1, len(p.Parents)):])
 	by := ""
 	if p.Author.Name != p.Committer.Name || len(p.Parents) > 1 || !env.IsOwn(p) {
@@ -52,7 +53,7 @@ func (r *Records) MergedAgainst(ctx context.Context, env *session.Environment,
 		if last == nil || last.State == forge.Success {
 			continue
 		}
-		out := &Merged{"gates", terminal.Line(last.Description), by}
+		out := &GateBypass{"gates", terminal.Line(last.Description), by}
 		if name, rest, ok := strings.Cut(out.Reason, ": "); ok && !strings.Contains(name, " ") {
 			out.Gate, out.Reason = name, rest
 		}

@@ -282,7 +282,7 @@ func (l *layout) widen(u *unit, width int) {
 // mean position of its neighbours on one side, and then on the other.
 func (l *layout) order() {
 	l.stack()
-	best, shortest := l.saved(), l.length()
+	best, shortest := l.ordering(), l.length()
 	for n := range sweeps {
 		left := n%2 == 0
 		columns := slices.Clone(l.columns)
@@ -300,7 +300,7 @@ func (l *layout) order() {
 			l.stack()
 		}
 		if length := l.length(); length < shortest {
-			best, shortest = l.saved(), length
+			best, shortest = l.ordering(), length
 		}
 	}
 	l.columns = best.columns
@@ -326,14 +326,14 @@ func sortBy[T any](all []T, of func(T) float64) {
 	}
 }
 
-// saved is an order of everything.
-type saved struct {
+// ordering is an order of everything.
+type ordering struct {
 	columns [][]*unit
 	nodes   map[*unit][][]int
 }
 
-func (l *layout) saved() saved {
-	s := saved{nodes: map[*unit][][]int{}}
+func (l *layout) ordering() ordering {
+	s := ordering{nodes: map[*unit][][]int{}}
 	for _, column := range l.columns {
 		s.columns = append(s.columns, slices.Clone(column))
 		for _, u := range column {

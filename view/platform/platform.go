@@ -201,10 +201,10 @@ func (p *Platform) addClusterTypes() {
 	}
 }
 
-// About describes the subject of the pages.
-func (p *Platform) About(context.Context) (*view.About, error) {
+// PageData describes the subject of the pages.
+func (p *Platform) PageData(context.Context) (*view.PageData, error) {
 	o := &p.options
-	about := &view.About{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since,
+	about := &view.PageData{Compiled: true, Title: o.Title, Commit: o.Commit, Revision: o.Since,
 		Built: o.Built}
 	for _, e := range p.order {
 		about.Environments = append(about.Environments, e.Name)
@@ -253,10 +253,11 @@ func (p *Platform) places(of []model.Position) []view.Place {
 	return out
 }
 
-func (p *Platform) named(of []query.Place) []view.Named {
-	var out []view.Named
+func (p *Platform) named(of []query.Place) []view.NamedEntity {
+	var out []view.NamedEntity
 	for _, one := range of {
-		out = append(out, view.Named{Kind: one.Kind, Name: one.Name, Places: p.places(one.Positions)})
+		out = append(out,
+			view.NamedEntity{Kind: one.Kind, Name: one.Name, Places: p.places(one.Positions)})
 	}
 	return out
 }

@@ -240,11 +240,11 @@ func (w *writer) yaml(values ...model.Value) ([]byte, error) {
 	return yaml.Marshal(docs...)
 }
 
-func (w *writer) trace(v model.Value) (kubernetes.Traced, error) {
+func (w *writer) trace(v model.Value) (kubernetes.TracedDocument, error) {
 	w.plaintext = append(w.plaintext, kubernetes.PlainSecrets(v)...)
 	w.encrypted = append(w.encrypted, kubernetes.Encrypted(w.assignment, v)...)
 	if w.assignment == nil {
-		return kubernetes.Traced{Docs: []any{v}, Value: v}, nil
+		return kubernetes.TracedDocument{Docs: []any{v}, Value: v}, nil
 	}
 	return kubernetes.Trace(w.assignment, v)
 }

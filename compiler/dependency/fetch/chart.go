@@ -59,7 +59,8 @@ func (c *chartRepositories) fetch(ctx context.Context, e dependency.Entry) ([]by
 	}
 	r, ok := released[e.Revision]
 	if !ok {
-		return nil, &missing{problem: fmt.Sprintf("the chart repository has no version %s of %s any more",
+		return nil, &missingError{problem: fmt.Sprintf(
+			"the chart repository has no version %s of %s any more",
 			e.Revision, e.Chart), there: versionNames(versions(releaseNames(released), semver.NewVersion))}
 	}
 	return c.download(ctx, e.URL, r, e)
@@ -98,7 +99,7 @@ func (c *chartRepositories) releases(ctx context.Context, s dependency.Source) (
 		there = append([]string{near},
 			slices.DeleteFunc(there, func(name string) bool { return name == near })...)
 	}
-	return nil, &missing{problem: "the chart repository has no chart " + s.Chart, there: there}
+	return nil, &missingError{problem: "the chart repository has no chart " + s.Chart, there: there}
 }
 
 // maxIndex is the maximal size of the index of a chart repository, in bytes: the largest
@@ -224,9 +225,9 @@ func answered(r *http.Response, at *url.URL, known bool) error {
 			hint = "those that helm has for the repository are not accepted: `helm repo add NAME URL " +
 				"--force-update --username USER --password-stdin` replaces them"
 		}
-		return &unauthorized{text, hint}
+		return &unauthorizedError{text, hint}
 	case http.StatusNotFound, http.StatusGone:
-		return &missing{problem: fmt.Sprintf("there is no %s on %s", at.Path, at.Host)}
+		return &missingError{problem: fmt.Sprintf("there is no %s on %s", at.Path, at.Host)}
 	}
 	return errors.New(text)
 }

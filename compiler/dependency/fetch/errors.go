@@ -62,18 +62,18 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Source, e.Proble
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// unauthorized is an error of an origin that becomes an *AuthError.
-type unauthorized struct{ problem, hint string }
+// unauthorizedError is an error of an origin that becomes an *AuthError.
+type unauthorizedError struct{ problem, hint string }
 
-func (e *unauthorized) Error() string { return e.problem }
+func (e *unauthorizedError) Error() string { return e.problem }
 
-// missing is an error of an origin that becomes a *NotFoundError.
-type missing struct {
+// missingError is an error of an origin that becomes a *NotFoundError.
+type missingError struct {
 	problem string
 	there   []string
 }
 
-func (e *missing) Error() string { return e.problem }
+func (e *missingError) Error() string { return e.problem }
 
 // errTooLong is the cause of a timeout.
 var errTooLong = errors.New("it takes too long")
@@ -81,8 +81,8 @@ var errTooLong = errors.New("it takes too long")
 // failed returns an error for people: on one line, of a documented type, and without
 // secrets. A timeout is the error, whatever it interrupted.
 func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) error {
-	var who *unauthorized
-	var what *missing
+	var who *unauthorizedError
+	var what *missingError
 	var auth *remote.AuthError
 	var gone *remote.NotFoundError
 	switch {
@@ -109,13 +109,13 @@ func (f *Fetcher) failed(ctx context.Context, s dependency.Source, err error) er
 		return &Error{Source: s, Problem: known.Problem, Hint: hintFor(err), Err: known}
 	}
 	return &Error{Source: s, Problem: f.secrets.Problem(err), Hint: hintFor(err),
-		Err: f.secrets.Cleaned(err)}
+		Err: f.secrets.CleanError(err)}
 }
 
-// untrusted is an error about content that builds must not read.
-type untrusted struct{ error }
+// untrustedError is an error about content that builds must not read.
+type untrustedError struct{ error }
 
-func (e untrusted) Unwrap() error { return e.error }
+func (e untrustedError) Unwrap() error { return e.error }
 
 // hintReach is the hint for a server that returns wrong content.
 const hintReach = "correct the address, or see that this machine reaches it, and run `kalypso " +
@@ -133,7 +133,7 @@ func hintFor(err error) string {
 	case errors.As(err, new(*address.LocalError)):
 		return "have it served by another host, or let the platform name it: in the registration, or " +
 			"in a workload of its own"
-	case errors.As(err, new(untrusted)):
+	case errors.As(err, new(untrustedError)):
 		return "have it corrected where it is kept, or ask for another version"
 	}
 	return hintReach

@@ -239,7 +239,7 @@ func readable(kind dependency.Kind, data []byte) error {
 		return nil // CUE's own code reads it
 	}
 	if _, err := archive.Read(data); err != nil {
-		return untrusted{fmt.Errorf("the content is not to be trusted: %w", err)}
+		return untrustedError{fmt.Errorf("the content is not to be trusted: %w", err)}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (r *repositories) open(ctx context.Context, url string) (*repository, error
 			repo.refs[ref] = id
 		}
 		if len(refs) == 0 {
-			return nil, errors.Join(&missing{problem: "the repository is empty"}, opened.Close())
+			return nil, errors.Join(&missingError{problem: "the repository is empty"}, opened.Close())
 		}
 		return repo, nil
 	})
@@ -120,7 +120,7 @@ func (r *repository) commit(s dependency.Source) (string, error) {
 	if id, ok := r.refs[prefix+name]; ok {
 		return id.String(), nil
 	}
-	return "", &missing{problem: fmt.Sprintf("there is no %s %s", what, name),
+	return "", &missingError{problem: fmt.Sprintf("there is no %s %s", what, name),
 		there: likely(r.names(prefix))}
 }
 

@@ -53,7 +53,7 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 	if errors.Is(err, modregistry.ErrNotFound) {
 		there, _ := client.ModuleVersions(ctx, path) // an error leaves the alternatives out
 		slices.Reverse(there)
-		return nil, &missing{problem: fmt.Sprintf("there is no version %s of the module", version),
+		return nil, &missingError{problem: fmt.Sprintf("there is no version %s of the module", version),
 			there: there}
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *modules) zip(ctx context.Context, path, version string) ([]byte, error)
 // explainModule returns the error for one of a registry of modules.
 func explainModule(err error) error {
 	if errors.Is(err, ociregistry.ErrUnauthorized) || errors.Is(err, ociregistry.ErrDenied) {
-		return &unauthorized{"the registry of the module wants other credentials: " + err.Error(),
+		return &unauthorizedError{"the registry of the module wants other credentials: " + err.Error(),
 			"`cue login` or `docker login` of the registry that $CUE_REGISTRY names adds them"}
 	}
 	return err

@@ -67,7 +67,7 @@ func (r *registries) fetchChart(ctx context.Context, url string, e dependency.En
 	}
 	data, err := r.blob(ctx, repo,
 		ocispec.Descriptor{MediaType: chartLayer, Digest: digest.Digest(e.Content), Size: e.Size})
-	if isMissing := (*missing)(nil); !errors.Is(err, errdef.ErrNotFound) &&
+	if isMissing := (*missingError)(nil); !errors.Is(err, errdef.ErrNotFound) &&
 		!errors.As(err, &isMissing) {
 		return data, err
 	}

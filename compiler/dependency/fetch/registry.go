@@ -235,9 +235,11 @@ func (r *registries) notThere(ctx context.Context, repo *remote.Repository,
 	}
 	tags, err := r.tags(ctx, repo)
 	if err != nil {
-		return &missing{problem: fmt.Sprintf("there is no %s %s, or no such repository", what, reference)}
+		return &missingError{problem: fmt.Sprintf("there is no %s %s, or no such repository", what,
+			reference)}
 	}
-	return &missing{problem: fmt.Sprintf("there is no %s %s", what, reference), there: likely(tags)}
+	return &missingError{problem: fmt.Sprintf("there is no %s %s", what, reference),
+		there: likely(tags)}
 }
 
 // explain returns the error for one of a registry.
@@ -245,7 +247,7 @@ func (r *registries) explain(err error, repo *remote.Repository) error {
 	host := repo.Reference.Registry
 	login := fmt.Sprintf("`docker login %s` or `helm registry login %s` adds credentials", host, host)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
-		return &unauthorized{host + " wants credentials, and neither docker nor helm has any for it",
+		return &unauthorizedError{host + " wants credentials, and neither docker nor helm has any for it",
 			login}
 	}
 	var answer *errcode.ErrorResponse
@@ -259,10 +261,10 @@ func (r *registries) explain(err error, repo *remote.Repository) error {
 	}
 	switch answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return &unauthorized{text,
+		return &unauthorizedError{text,
 			login + "; many registries also answer this for a repository that is not there"}
 	case http.StatusNotFound:
-		return &missing{problem: "there is no such repository"}
+		return &missingError{problem: "there is no such repository"}
 	}
 	return errors.New(text)
 }

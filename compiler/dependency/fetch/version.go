@@ -56,7 +56,7 @@ func newest(constraint string, names []string, parse func(string) (*semver.Versi
 	if len(all) > 0 && all[0].Prerelease() != "" {
 		problem += " (pre-releases are only in ranges that name one, such as >=1.2.0-0)"
 	}
-	return "", &missing{problem: problem, there: versionNames(all)}
+	return "", &missingError{problem: problem, there: versionNames(all)}
 }
 
 func versionNames(all []version) []string {

@@ -198,7 +198,7 @@ func (x *Exporter) result(env model.Environment, declarations []model.Declaratio
 	r.Clean = !x.Incomplete
 	for i, d := range x.Diagnostics {
 		r.Clean = r.Clean && x.About[i] != model.Ref{}
-		r.Reported = append(r.Reported, reported{x.About[i], d})
+		r.Reported = append(r.Reported, entityDiagnostic{x.About[i], d})
 	}
 	return r
 }
@@ -218,14 +218,14 @@ type Result struct {
 	// Declarations are the environments, of the base.
 	Declarations []model.Declaration
 	// Reported are the diagnostics, and Invalid the entities with errors.
-	Reported []reported
+	Reported []entityDiagnostic
 	Invalid  map[model.Ref]bool
 	// Incomplete reports whether an error hides some of the assignments.
 	Incomplete bool
 }
 
-// reported is a diagnostic about an entity; About is zero if it does not concern an entity.
-type reported struct {
+// entityDiagnostic is a diagnostic about an entity; About is zero if it does not concern an entity.
+type entityDiagnostic struct {
 	About      model.Ref
 	Diagnostic diag.Diagnostic
 }

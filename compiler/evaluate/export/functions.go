@@ -147,7 +147,7 @@ func (x *Exporter) defaultNamespaceService() model.NamespaceService {
 
 // Apply exports an entity of a package for one assignment.
 func Apply(l *loader.Package, c function.Call) function.Outcome {
-	x := &applied{New(l)}
+	x := &assignmentExporter{New(l)}
 	entity := l.Value.LookupPath(cue.MakePath(cue.Str(c.Entity.Collection), cue.Str(c.Entity.Name)))
 	var out function.Outcome
 	x.Guard(c.Entity, func() {
@@ -159,11 +159,11 @@ func Apply(l *loader.Package, c function.Call) function.Outcome {
 	return out
 }
 
-// applied exports an entity for one assignment.
-type applied struct{ *Exporter }
+// assignmentExporter exports an entity for one assignment.
+type assignmentExporter struct{ *Exporter }
 
 // call exports the result of a function of the assignment.
-func (x *applied) call(v cue.Value, c function.Call) (out function.Outcome) {
+func (x *assignmentExporter) call(v cue.Value, c function.Call) (out function.Outcome) {
 	switch {
 	case c.Shared:
 		out.Spec = x.shared(v, c.Entity)
@@ -181,7 +181,7 @@ func (x *applied) call(v cue.Value, c function.Call) (out function.Outcome) {
 
 // shared exports the fields of a reconciler's backend that are the same for all assignments of
 // a cluster type.
-func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
+func (x *assignmentExporter) shared(v cue.Value, ref model.Ref) model.Value {
 	for _, backend := range shape.Of(ref.Collection).OneOf[0] {
 		options := cuevalue.Field(v, backend)
 		if !options.Exists() {
@@ -207,7 +207,7 @@ func (x *applied) shared(v cue.Value, ref model.Ref) model.Value {
 }
 
 // checkValid reports the errors of an entity if there are no other diagnostics.
-func (x *applied) checkValid(v cue.Value, c function.Call) {
+func (x *assignmentExporter) checkValid(v cue.Value, c function.Call) {
 	if c.Field != "" || c.Shared || len(x.Diagnostics) > 0 {
 		return
 	}
@@ -220,7 +220,7 @@ func (x *applied) checkValid(v cue.Value, c function.Call) {
 
 // functionErrors returns all diagnostics, as errors of a function of the assignment. Sites
 // remain references if CUE has no position.
-func (x *applied) functionErrors() []diag.Diagnostic {
+func (x *assignmentExporter) functionErrors() []diag.Diagnostic {
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Code, x.Diagnostics[i].Severity = diag.Function, diag.Function.Severity()
 		if x.Diagnostics[i].Hint == "" ||

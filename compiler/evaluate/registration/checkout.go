@@ -251,7 +251,7 @@ func (c *checkout) declarations(r *model.Registration) string {
 // own network. Otherwise `kalypso lock` would read files for a team that only the platform's
 // own people may read. The registered repository and its host are allowed, because the platform
 // has named them itself.
-func (x *limited) checkSources(workloads []model.Workload) []model.Workload {
+func (x *limitedExporter) checkSources(workloads []model.Workload) []model.Workload {
 	r := x.registration
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
 		before := len(x.Diagnostics)

@@ -24,7 +24,7 @@ import (
 type Evaluation struct {
 	environment  string
 	registration *model.Registration
-	pinned       *Pinned
+	pinned       *PinnedContent
 	workers      *worker.Pool
 	own          handler // evaluates it if there are no workers
 
@@ -44,18 +44,18 @@ func (e *Evaluation) key() memo.Key {
 
 // provided evaluates the entities that the registration provides. passing reports whether the
 // result may differ the next time.
-func (e *Evaluation) provided(ctx context.Context) (b *Provided, passing bool, err error) {
+func (e *Evaluation) provided(ctx context.Context) (b *ProvidedEntities, passing bool, err error) {
 	answer, absent, err := e.ask(ctx, nil)
 	var beyond *worker.BeyondError
 	switch {
 	case errors.As(err, &beyond):
 		d := diag.New(diag.Unbounded, fmt.Sprintf("registration %s cannot be evaluated: %s",
 			e.registration.Name, beyond)).Hinting(e.boundedHint())
-		return &Provided{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
+		return &ProvidedEntities{Unknown: true, Diagnostics: []diag.Diagnostic{d}}, true, nil
 	case err != nil:
 		return nil, false, err
 	case answer.Provided == nil:
-		return &Provided{Unknown: true, Diagnostics: answer.Diagnostics}, absent, nil
+		return &ProvidedEntities{Unknown: true, Diagnostics: answer.Diagnostics}, absent, nil
 	}
 	b = answer.Provided
 	b.Diagnostics = append(answer.Diagnostics, b.Diagnostics...)
@@ -168,7 +168,7 @@ type job struct {
 // reply has either Provided or, for calls, the Outcomes in their order. It has neither if the
 // package cannot be loaded; Diagnostics then has the reason.
 type reply struct {
-	Provided    *Provided
+	Provided    *ProvidedEntities
 	Outcomes    []function.Outcome
 	Diagnostics []diag.Diagnostic
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // export exports the entities that a registration provides. key is the key of its functions.
-func (c *checkedOut) export(environment string, r *model.Registration, key memo.Key) *Provided {
-	x := &limited{export.New(c.Package), r}
+func (c *checkedOut) export(environment string, r *model.Registration,
+	key memo.Key) *ProvidedEntities {
+	x := &limitedExporter{export.New(c.Package), r}
 	x.Published = c.published
 	for _, f := range c.failures {
 		x.Fail(f.ref, f.d)
@@ -38,15 +39,15 @@ func (c *checkedOut) export(environment string, r *model.Registration, key memo.
 	for i := range x.Diagnostics {
 		x.Diagnostics[i].Sites = resolved(x.Diagnostics[i].Sites, x.Positions)
 	}
-	return &Provided{
+	return &ProvidedEntities{
 		Workloads: out.Model.Workloads, Configs: out.Model.Configs,
 		Entities: x.Found.All, Uses: x.Found.Uses, Diagnostics: x.Diagnostics, Invalid: x.Invalid,
 		Unknown: unknown, Positions: x.Positions.All(),
 	}
 }
 
-// limited exports the provided entities of a registration, within its limits.
-type limited struct {
+// limitedExporter exports the provided entities of a registration, within its limits.
+type limitedExporter struct {
 	*export.Exporter
 	registration *model.Registration
 }
@@ -70,7 +71,7 @@ func resolved(sites []diag.Site, positions *model.Positions) []diag.Site {
 }
 
 // checkProvided reports collections that the registration does not provide.
-func (x *limited) checkProvided() {
+func (x *limitedExporter) checkProvided() {
 	r := x.registration
 	for _, name := range model.CollectionNames {
 		if name == "workloads" && r.Workloads || name == "configs" && r.Configs {
@@ -92,7 +93,7 @@ func (x *limited) checkProvided() {
 }
 
 // checkWorkspaces reports workloads whose workspace differs from the registration's.
-func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
+func (x *limitedExporter) checkWorkspaces(workloads []model.Workload) []model.Workload {
 	r := x.registration
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
 		if r.Workspace == "" || w.Workspace == r.Workspace {
@@ -108,7 +109,7 @@ func (x *limited) checkWorkspaces(workloads []model.Workload) []model.Workload {
 }
 
 // confine applies the limits of the registration to its configs.
-func (x *limited) confine(configs []model.Config) []model.Config {
+func (x *limitedExporter) confine(configs []model.Config) []model.Config {
 	r := x.registration
 	for i := range configs {
 		c := &configs[i]

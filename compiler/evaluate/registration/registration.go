@@ -38,11 +38,11 @@ type Evaluator struct {
 type Registry interface {
 	// Content returns the pinned content of a registration. If the content is unknown, it
 	// returns nil and the reasons, as diagnostics without sites.
-	Content(context.Context, *model.Registration) (*Pinned, []diag.Diagnostic)
+	Content(context.Context, *model.Registration) (*PinnedContent, []diag.Diagnostic)
 }
 
-// Pinned is the pinned content of a registration.
-type Pinned struct {
+// PinnedContent is the pinned content of a registration.
+type PinnedContent struct {
 	// Revision is the commit.
 	Revision string
 	// Content identifies the files.
@@ -52,8 +52,8 @@ type Pinned struct {
 	Files func() (*archive.Tree, []diag.Diagnostic, error)
 }
 
-// Provided has the entities that a registration provides to an environment.
-type Provided struct {
+// ProvidedEntities has the entities that a registration provides to an environment.
+type ProvidedEntities struct {
 	Workloads   []model.Workload
 	Configs     []model.Config
 	Entities    []model.Ref
@@ -65,18 +65,18 @@ type Provided struct {
 	Positions map[model.Ref][]model.Position
 }
 
-// registered is a registration with its provided entities, and the evaluation that has them.
-type registered struct {
+// provider is a registration with its provided entities, and the evaluation that has them.
+type provider struct {
 	*model.Registration
-	*Provided
-	of *Evaluation
+	*ProvidedEntities
+	evaluation *Evaluation
 }
 
 // Register adds the provided entities of registrations to the model, and the findings about
 // them to x. It returns the evaluation of each provided function of the assignment.
 func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 	env *model.Environment) (map[model.Ref]*Evaluation, error) {
-	var all []*registered
+	var all []*provider
 	for i := range env.Registrations {
 		r := &env.Registrations[i]
 		ref := r.Ref()
@@ -99,15 +99,15 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 					UnknownOf: r.Name, Match: r.Match, Invalid: true})
 			}
 		}
-		all = append(all, &registered{r, p, of})
+		all = append(all, &provider{r, p, of})
 	}
 	holders := settle(x, all)
 	functions := map[model.Ref]*Evaluation{}
 	for _, r := range all {
 		r.addTo(x, env, holders)
-		for _, c := range r.Provided.Configs {
+		for _, c := range r.ProvidedEntities.Configs {
 			if ref := (model.Ref{Collection: "configs", Name: c.Name}); c.Facts != nil && holders[ref] == r {
-				functions[ref] = r.of
+				functions[ref] = r.evaluation
 			}
 		}
 	}
@@ -119,18 +119,19 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 
 // provided returns the entities that a registration provides, from the cache or from an
 // evaluation.
-func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provided, *Evaluation,
+func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*ProvidedEntities,
+	*Evaluation,
 	error) {
 	if e.Registry == nil {
-		return &Provided{Unknown: true}, nil, nil
+		return &ProvidedEntities{Unknown: true}, nil, nil
 	}
 	pinned, ds := e.Registry.Content(ctx, r)
 	if pinned == nil {
-		return &Provided{Unknown: true, Diagnostics: ds}, nil, nil
+		return &ProvidedEntities{Unknown: true, Diagnostics: ds}, nil, nil
 	}
 	of := &Evaluation{environment: e.Environment, registration: r, pinned: pinned, workers: e.Workers}
 	key := of.key()
-	if p, ok := memo.Recall[Provided](e.Cache, key); ok {
+	if p, ok := memo.Recall[ProvidedEntities](e.Cache, key); ok {
 		return p, of, nil
 	}
 	p, passing, err := of.provided(ctx)
@@ -148,12 +149,12 @@ func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*Provi
 // holds each entity. The value is nil if several registrations bring an entity and none of them
 // may hold it. There is no key for an entity that the platform declares itself. settle reports
 // registrations that claim another owner's entity, and entities without an owner.
-func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
+func settle(x *check.Entities, all []*provider) map[model.Ref]*provider {
 	own := map[model.Ref]bool{}
 	for _, ref := range x.All {
 		own[ref] = true
 	}
-	claimants := map[model.Ref][]*registered{}
+	claimants := map[model.Ref][]*provider{}
 	var claimed []model.Ref // in the order of the first claimants
 	for _, r := range all {
 		for _, ref := range r.Entities {
@@ -163,7 +164,7 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 			claimants[ref] = append(claimants[ref], r)
 		}
 	}
-	holders := map[model.Ref]*registered{}
+	holders := map[model.Ref]*provider{}
 	for _, ref := range claimed {
 		by := claimants[ref]
 		if own[ref] {
@@ -210,7 +211,7 @@ func settle(x *check.Entities, all []*registered) map[model.Ref]*registered {
 	return holders
 }
 
-func names(of []*registered) []*model.Registration {
+func names(of []*provider) []*model.Registration {
 	out := make([]*model.Registration, len(of))
 	for i, r := range of {
 		out[i] = r.Registration
@@ -219,7 +220,7 @@ func names(of []*registered) []*model.Registration {
 }
 
 // sites adds the registration's positions of an entity to a diagnostic.
-func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
+func (r *provider) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
 	for _, at := range r.Positions[ref] {
 		d = d.In(at, "registration "+r.Name)
 	}
@@ -229,8 +230,8 @@ func (r *registered) sites(d diag.Diagnostic, ref model.Ref) diag.Diagnostic {
 // addTo adds the entities that a registration holds to the environment. It also adds the
 // configs that several registrations bring and none of them holds, as invalid, so that their
 // assignments fail.
-func (r *registered) addTo(x *check.Entities, env *model.Environment,
-	holders map[model.Ref]*registered) {
+func (r *provider) addTo(x *check.Entities, env *model.Environment,
+	holders map[model.Ref]*provider) {
 	contested := func(ref model.Ref) bool {
 		holder, claimed := holders[ref]
 		return claimed && holder == nil
@@ -252,12 +253,12 @@ func (r *registered) addTo(x *check.Entities, env *model.Environment,
 			x.Uses = append(x.Uses, u)
 		}
 	}
-	for _, w := range r.Provided.Workloads {
+	for _, w := range r.ProvidedEntities.Workloads {
 		if holders[model.Ref{Collection: "workloads", Name: w.Name}] == r {
 			env.Workloads = append(env.Workloads, w)
 		}
 	}
-	for _, c := range r.Provided.Configs {
+	for _, c := range r.ProvidedEntities.Configs {
 		ref := model.Ref{Collection: "configs", Name: c.Name}
 		i := slices.IndexFunc(env.Configs, func(other model.Config) bool { return other.Name == c.Name })
 		switch {

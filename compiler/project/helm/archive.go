@@ -57,7 +57,7 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 		return fmt.Errorf("%sit is no gzip archive: %w", prefix(within), err)
 	}
 	// The bound applies to the unpacked bytes, so padding counts as well.
-	tr := tar.NewReader(&counted{unzipped, b})
+	tr := tar.NewReader(&countingReader{unzipped, b})
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -120,13 +120,13 @@ func prefix(within string) string {
 	return within + ": "
 }
 
-// counted fails once more was read than the bounds leave.
-type counted struct {
+// countingReader fails once more was read than the bounds leave.
+type countingReader struct {
 	io.Reader
 	left *bounds
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if c.left.bytes -= int64(n); c.left.bytes < 0 {
 		return 0, errTooLarge

@@ -69,14 +69,14 @@ func Render(req Request) (objects []model.Projected, err error) {
 	return stable(req, first)
 }
 
-// sourced is an object with the template or file of the chart that makes it.
-type sourced struct {
+// chartObject is an object with the template or file of the chart that makes it.
+type chartObject struct {
 	model.Projected
 	source string
 }
 
 // objects reads the objects of a rendered chart.
-func (r *rendered) objects() ([]sourced, error) {
+func (r *renderOutput) objects() ([]chartObject, error) {
 	total := 0
 	for _, text := range r.files {
 		total += len(text)
@@ -85,13 +85,13 @@ func (r *rendered) objects() ([]sourced, error) {
 		return nil, refusal.New(diag.Unbounded, "give the chart values with which it makes less",
 			"chart %s renders to %d MiB, more than %d MiB", r.name, total>>20, manifest.MaxSize>>20)
 	}
-	printed, err := r.printed()
+	printed, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
 	var (
 		reader  manifest.Reader
-		objects []sourced
+		objects []chartObject
 	)
 	for _, p := range printed {
 		values, err := reader.Read(p.source, []byte(p.text))
@@ -99,7 +99,7 @@ func (r *rendered) objects() ([]sourced, error) {
 			return nil, err
 		}
 		for _, v := range values {
-			objects = append(objects, sourced{model.Projected{Value: v, Hooks: p.hooks}, p.source})
+			objects = append(objects, chartObject{model.Projected{Value: v, Hooks: p.hooks}, p.source})
 		}
 	}
 	return objects, nil

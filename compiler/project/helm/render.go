@@ -18,8 +18,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
 )
 
-// rendered is the output of the templates of a chart, before it is read.
-type rendered struct {
+// renderOutput is the output of the templates of a chart, before it is read.
+type renderOutput struct {
 	name  string            // of the chart
 	files map[string]string // by the template's full path, such as app/templates/service.yaml
 	crds  []chart.CRD
@@ -28,7 +28,7 @@ type rendered struct {
 
 // render loads and renders a chart, in a given world unless it is nil. The steps are the same
 // as in Helm's install action when it runs on the client only.
-func render(req Request, w *world) (*rendered, error) {
+func render(req Request, w *world) (*renderOutput, error) {
 	ch, err := load(req.Chart)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func render(req Request, w *world) (*rendered, error) {
 			delete(files, name)
 		}
 	}
-	return &rendered{ch.Name(), files, ch.CRDObjects(), ch}, nil
+	return &renderOutput{ch.Name(), files, ch.CRDObjects(), ch}, nil
 }
 
 // where returns the place of a template at which a render ended.
@@ -135,20 +135,20 @@ func rewriteTemplates(ch *chart.Chart) {
 	}
 }
 
-// printed is a part of the output of `helm template`.
-type printed struct {
+// outputPart is a part of the output of `helm template`.
+type outputPart struct {
 	source string // the template or file that it is from
 	text   string
 	hooks  []string
 }
 
-// printed returns the output of `helm template --include-crds`, in its order. Helm trims the
+// parts returns the output of `helm template --include-crds`, in its order. Helm trims the
 // white space at the ends of each output and then prints a line feed after it. Without that
 // line feed, a block scalar at the end of a document would lose its own.
-func (r *rendered) printed() ([]printed, error) {
-	var out []printed
+func (r *renderOutput) parts() ([]outputPart, error) {
+	var out []outputPart
 	for _, crd := range r.crds {
-		out = append(out, printed{source: crd.Filename, text: string(crd.File.Data) + "\n"})
+		out = append(out, outputPart{source: crd.Filename, text: string(crd.File.Data) + "\n"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if err := manifest.Check(name, []byte(r.files[name])); err != nil {
@@ -160,7 +160,7 @@ func (r *rendered) printed() ([]printed, error) {
 		return nil, failed(err)
 	}
 	for _, m := range manifests {
-		out = append(out, printed{source: m.Name, text: m.Content + "\n"})
+		out = append(out, outputPart{source: m.Name, text: m.Content + "\n"})
 	}
 	if n := len(out); n > 0 {
 		out[n-1].text = strings.TrimRightFunc(out[n-1].text, unicode.IsSpace) + "\n"
@@ -171,7 +171,8 @@ func (r *rendered) printed() ([]printed, error) {
 			events = append(events, e.String())
 		}
 		slices.Sort(events)
-		out = append(out, printed{source: h.Path, text: h.Manifest + "\n", hooks: slices.Compact(events)})
+		out = append(out,
+			outputPart{source: h.Path, text: h.Manifest + "\n", hooks: slices.Compact(events)})
 	}
 	return out, nil
 }

@@ -20,8 +20,8 @@ import (
 // and then use the one in the values. A hook that may be left out, such as a test, is no reason
 // either. It is returned as the first world renders it, which is the same each time, with
 // Unstable.
-func stable(req Request, first *rendered) ([]model.Projected, error) {
-	var objects []sourced
+func stable(req Request, first *renderOutput) ([]model.Projected, error) {
+	var objects []chartObject
 	unstable := map[string]string{} // messages, by source
 	var failed error                // the first output that is not an object, if nothing is made up
 	for i, w := range worlds() {
@@ -84,9 +84,9 @@ func difference(a, b map[string]string) (string, bool) {
 
 // differing returns the sources, sorted, whose objects differ between two renders. It looks
 // only at applied objects, or only at the others.
-func differing(a, b []sourced, applied bool) []string {
+func differing(a, b []chartObject, applied bool) []string {
 	bySource := map[string][2][]model.Projected{}
-	for i, all := range [2][]sourced{a, b} {
+	for i, all := range [2][]chartObject{a, b} {
 		for _, o := range all {
 			if o.Applied() == applied {
 				of := bySource[o.source]
@@ -104,7 +104,7 @@ func differing(a, b []sourced, applied bool) []string {
 }
 
 // named returns the first template that a message names, or "".
-func named(r *rendered, message string) string {
+func named(r *renderOutput, message string) string {
 	for _, name := range slices.Sorted(maps.Keys(templates(r.chart))) {
 		if strings.Contains(message, name) {
 			return name
@@ -115,7 +115,7 @@ func named(r *rendered, message string) string {
 
 // unstableAt returns the message that a template has another output each time. With "", the
 // message is about the chart.
-func unstableAt(r *rendered, w *world, template string) string {
+func unstableAt(r *renderOutput, w *world, template string) string {
 	message := "chart " + r.name + " renders to something else each time"
 	if template != "" {
 		message += ": see " + template
@@ -133,7 +133,7 @@ func refuse(message string) error {
 
 // culprits returns the functions that may make a template's output differ. It includes the
 // functions of the templates that it includes, and of texts that go through tpl.
-func culprits(r *rendered, w *world, template string) []string {
+func culprits(r *renderOutput, w *world, template string) []string {
 	functions := called(r.chart).reachable(template)
 	if functions["tpl"] {
 		maps.Copy(functions, w.inTexts)

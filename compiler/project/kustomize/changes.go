@@ -58,7 +58,7 @@ func selector(target map[string]string) (*types.Selector, error) {
 }
 
 // write adds a kustomization to a folder. JSON is YAML as well.
-func (p *prepared) write(dir string, k types.Kustomization) error {
+func (p *preparedSource) write(dir string, k types.Kustomization) error {
 	k.TypeMeta = types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}
 	b, err := json.Marshal(k)
 	if err != nil {

@@ -78,7 +78,7 @@ func Render(req Request) (objects []model.Projected, err error) {
 // patches in variables of the process. One build does not profit from another processor.
 var building sync.Mutex
 
-func build(p *prepared) (m resmap.ResMap, err error) {
+func build(p *preparedSource) (m resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
 	defer func() {

@@ -32,9 +32,9 @@ var (
 	pointer   = lazyregexp.New(`\b0x[0-9a-f]{9,16}\b`)
 )
 
-// prepared is a source that can be built: it was looked through, and its changes
+// preparedSource is a source that can be built: it was looked through, and its changes
 // were added.
-type prepared struct {
+type preparedSource struct {
 	fs    filesys.FileSystem
 	root  string // the folder to build
 	name  string // the requested folder, for messages
@@ -44,7 +44,7 @@ type prepared struct {
 }
 
 // prepare checks a source and returns the input of a build for Kustomize.
-func prepare(req Request) (*prepared, error) {
+func prepare(req Request) (*preparedSource, error) {
 	s, err := newScan(req.Files, req.Refused)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func prepare(req Request) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{fs: filesys.MakeFsInMemory(), root: inSource(dir), name: dir}
+	p := &preparedSource{fs: filesys.MakeFsInMemory(), root: inSource(dir), name: dir}
 	if dir == "." {
 		p.name = "the root of the source"
 	}
@@ -83,7 +83,7 @@ func prepare(req Request) (*prepared, error) {
 
 // copy writes the files that the build needs to memory. Kustomize cannot see any file that was
 // not checked.
-func (p *prepared) copy(s *scan) error {
+func (p *preparedSource) copy(s *scan) error {
 	for name := range s.reached {
 		if err := p.fs.WriteFile(inSource(name), s.files[name]); err != nil {
 			return refusal.New(diag.BadSource, "rename it", "Kustomize cannot hold a file named %s: %v",
@@ -94,7 +94,7 @@ func (p *prepared) copy(s *scan) error {
 }
 
 // change adds the changes of a request as an overlay over its folder.
-func (p *prepared) change(req Request, s *scan, dir string, top types.Kustomization) error {
+func (p *preparedSource) change(req Request, s *scan, dir string, top types.Kustomization) error {
 	changed, err := changes(req)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (c *command) run(ctx context.Context, dir, stdin string, args ...string) (s
 	cmd.Env = c.environment()
 	cmd.WaitDelay = grace
 	endTogether(cmd)
-	out, messages := &bounded{most: maxRefs}, &bounded{most: maxMessages}
+	out, messages := &limitBuffer{most: maxRefs}, &limitBuffer{most: maxMessages}
 	cmd.Stdout, cmd.Stderr = out, messages
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {

@@ -118,9 +118,9 @@ func (r *Remote) failed(ctx context.Context, err error) error {
 	if of := foreign.FindStringSubmatch(err.Error()); of != nil {
 		return &Error{r.url, "it belongs to another user, and git does not read it then: if you trust " +
 			"that user, `git config --global --add safe.directory '" + of[1] + "'` lets the user that " +
-			"runs this program read it", r.secrets.Cleaned(err)}
+			"runs this program read it", r.secrets.CleanError(err)}
 	}
-	return &Error{r.url, r.secrets.Problem(err), r.secrets.Cleaned(err)}
+	return &Error{r.url, r.secrets.Problem(err), r.secrets.CleanError(err)}
 }
 
 // foreign is git's message about a repository on this machine that another user owns.

@@ -55,7 +55,7 @@ func (n *native) push(ctx context.Context, p *proposal) (*report, error) {
 // send sends a proposal to a server with the capabilities.
 func (n *native) send(ctx context.Context, session transport.ReceivePackSession, p *proposal,
 	can *capability.List) (*report, error) {
-	messages := &bounded{most: maxMessages}
+	messages := &limitBuffer{most: maxMessages}
 	request, err := updateRequest(p, can, messages)
 	if err != nil {
 		return nil, err
@@ -152,13 +152,13 @@ func withoutProgress(messages string) string {
 	return strings.Join(out, " ")
 }
 
-// bounded keeps the first bytes that are written to it.
-type bounded struct {
+// limitBuffer keeps the first bytes that are written to it.
+type limitBuffer struct {
 	bytes.Buffer
 	most int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitBuffer) Write(p []byte) (int, error) {
 	_, _ = b.Buffer.Write(p[:max(0, min(len(p), b.most-b.Len()))])
 	return len(p), nil
 }
@@ -171,7 +171,7 @@ const packHead = 12
 // by their distance.
 func openPacks(files []string) (io.ReadCloser, error) {
 	sum := sha1.New()
-	all := &joined{}
+	all := &joinedPacks{}
 	var bodies []io.Reader
 	objects := uint32(0)
 	for _, name := range files {
@@ -189,13 +189,13 @@ func openPacks(files []string) (io.ReadCloser, error) {
 	return all, nil
 }
 
-type joined struct {
+type joinedPacks struct {
 	io.Reader
 	files []*os.File
 }
 
 // open opens a pack, and returns its objects and their number.
-func (j *joined) open(name string) (io.Reader, uint32, error) {
+func (j *joinedPacks) open(name string) (io.Reader, uint32, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, 0, err
@@ -213,7 +213,7 @@ func (j *joined) open(name string) (io.Reader, uint32, error) {
 	return body, binary.BigEndian.Uint32(head[8:]), nil
 }
 
-func (j *joined) Close() error {
+func (j *joinedPacks) Close() error {
 	var errs []error
 	for _, f := range j.files {
 		errs = append(errs, f.Close())

@@ -78,7 +78,7 @@ func (r *Remote) connect(ctx context.Context, url string) error {
 	if err == nil || r.options.Backend == Native || noGit != nil {
 		return err
 	}
-	if errors.As(err, new(*unsupported)) {
+	if errors.As(err, new(*unsupportedError)) {
 		return r.connectCommand(ctx, url)
 	}
 	if r.gitMaySignIn(err) && r.connectCommand(ctx, url) == nil {
@@ -216,13 +216,13 @@ type noLogin struct{ *AuthError }
 
 func (e *noLogin) Unwrap() error { return e.AuthError }
 
-// unauthenticated is an AuthError of a server that accepted no credentials yet.
-type unauthenticated struct{ *AuthError }
+// unauthenticatedError is an AuthError of a server that accepted no credentials yet.
+type unauthenticatedError struct{ *AuthError }
 
-func (e *unauthenticated) Unwrap() error { return e.AuthError }
+func (e *unauthenticatedError) Unwrap() error { return e.AuthError }
 
 // wantsAuth reports whether other credentials may help.
-func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticated)) }
+func wantsAuth(err error) bool { return errors.As(err, new(*unauthenticatedError)) }
 
 // explain returns the error for one of go-git. doing is the forbidden action on the
 // repository: "read" or "written".
@@ -236,7 +236,8 @@ func (s *server) explain(err error, doing string) error {
 		// it has no Unwrap of its own
 		return fmt.Errorf("the repository does not answer as one: %w", unexpected.Err)
 	case errors.Is(err, transport.ErrAuthenticationRequired):
-		return &unauthenticated{&AuthError{Problem: host + " does not accept the credentials that git " +
+		return &unauthenticatedError{&AuthError{Problem: host +
+			" does not accept the credentials that git " +
 			"has for it", Hint: "`git credential reject`, or the settings of the credential helper, " +
 			"removes those that are wrong"}}
 	case errors.Is(err, transport.ErrAuthorizationFailed):

@@ -52,7 +52,7 @@ func (s sshSettings) first(name string) string {
 // of the endpoint.
 func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	if setting := sshCommand(ctx); setting != "" {
-		return nil, &unsupported{reason: setting + " has git run a command of its own", host: e.Host}
+		return nil, &unsupportedError{reason: setting + " has git run a command of its own", host: e.Host}
 	}
 	s, err := readSSHSettings(ctx, e)
 	if err != nil {
@@ -60,7 +60,7 @@ func newSSHAuth(ctx context.Context, e *transport.Endpoint) (*sshAuth, error) {
 	}
 	for _, name := range []string{"proxyjump", "proxycommand"} {
 		if s.first(name) != "" {
-			return nil, &unsupported{reason: "~/.ssh/config goes through another host or a program (" +
+			return nil, &unsupportedError{reason: "~/.ssh/config goes through another host or a program (" +
 				name + ")", host: e.Host}
 		}
 	}
@@ -104,11 +104,11 @@ func sshTo(address string) string {
 	return "ssh -p " + port + " " + host
 }
 
-// unsupported is that the user's configuration reaches a host in a way that only git and
+// unsupportedError is that the user's configuration reaches a host in a way that only git and
 // ssh implement.
-type unsupported struct{ reason, host string }
+type unsupportedError struct{ reason, host string }
 
-func (d *unsupported) Error() string {
+func (d *unsupportedError) Error() string {
 	return fmt.Sprintf("%s to reach %s, which kalypso does not do; use an https URL, or lock where "+
 		"there is a direct way", d.reason, d.host)
 }

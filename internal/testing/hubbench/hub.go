@@ -64,7 +64,7 @@ func serve(ctx context.Context, o options) error {
 	mux.Handle("/", server.New(server.Options{Hub: h, Tokens: access.NewTokens(db, time.Now),
 		Pages: view.ObserverHandler(feed, "/diagnostics", "/changes")}))
 	mux.HandleFunc("POST /want", func(w http.ResponseWriter, r *http.Request) {
-		wanted := &state.Wanted{}
+		wanted := &state.DesiredState{}
 		if err := json.NewDecoder(r.Body).Decode(wanted); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

@@ -45,8 +45,8 @@ func commitID(environment, commit int) string { return fmt.Sprintf("%08x%032x", 
 // types is the number of cluster types of an environment, in ten rings.
 const types = 30
 
-func (f *fleet) wanted(e int) *state.Wanted {
-	w := &state.Wanted{Environment: fmt.Sprint("env", e), Repository: "https://git.example/gitops",
+func (f *fleet) wanted(e int) *state.DesiredState {
+	w := &state.DesiredState{Environment: fmt.Sprint("env", e), Repository: "https://git.example/gitops",
 		Branch: fmt.Sprint("env", e)}
 	for n := f.commits[e]; n >= 0; n-- {
 		c := state.Commit{ID: commitID(e, n), Time: time.Unix(1_700_000_000+int64(n), 0), Was: map[string]string{}}

@@ -16,7 +16,7 @@ import (
 // all reports, and evaluates them from the beginning each time.
 type Reference struct {
 	StaleAfter, Grace time.Duration
-	Wanted            *state.Wanted
+	Wanted            *state.DesiredState
 	Reports           []state.Report
 }
 

@@ -60,8 +60,8 @@ func New(seed uint64) *World {
 func Start() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
 // Wanted returns the desired state as of the newest commit.
-func (w *World) Wanted() *state.Wanted {
-	out := &state.Wanted{Environment: Environment, Repository: repository, Branch: Environment,
+func (w *World) Wanted() *state.DesiredState {
+	out := &state.DesiredState{Environment: Environment, Repository: repository, Branch: Environment,
 		Path: folder, Commits: slices.Clone(w.commits)}
 	base := w.commits[0].Rings[0].Base
 	for _, name := range []string{"box", "edge.a", "edge.b"} {
@@ -138,7 +138,7 @@ func (w *World) Report(now time.Time) state.Report {
 
 func (w *World) item(now time.Time, clusterType, target string) state.Item {
 	it := state.Item{Assignment: Environment + "/" + clusterType + "/" + target,
-		State: state.Reported(1 + w.IntN(5)), Commit: w.commits[w.IntN(len(w.commits))].ID}
+		State: state.ReportedState(1 + w.IntN(5)), Commit: w.commits[w.IntN(len(w.commits))].ID}
 	switch w.IntN(10) {
 	case 0:
 		it.Commit = unknownCommit

@@ -72,7 +72,7 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	// package server does.
 	api, err := gl.NewAuthSourceClient(gl.Unauthenticated{},
 		gl.WithBaseURL(address.String()), gl.WithHTTPClient(s.Client()), gl.WithoutRetries(),
-		gl.WithCustomLimiter(unlimited{}), gl.WithURLWarningLogger(slog.New(slog.DiscardHandler)),
+		gl.WithCustomLimiter(noLimiter{}), gl.WithURLWarningLogger(slog.New(slog.DiscardHandler)),
 		gl.WithUserAgent("kalypso"))
 	if err != nil {
 		return nil, fmt.Errorf("GitLab at %s: %w", terminal.Line(address.Host), err)
@@ -85,9 +85,9 @@ func New(ctx context.Context, base, project, token string, o Options) (*Forge, e
 	return f, err
 }
 
-type unlimited struct{}
+type noLimiter struct{}
 
-func (unlimited) Wait(context.Context) error { return nil }
+func (noLimiter) Wait(context.Context) error { return nil }
 
 const jobHeader = "JOB-TOKEN"
 

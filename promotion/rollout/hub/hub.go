@@ -41,7 +41,7 @@ func (s *Source) Name() string { return "hub " + s.address }
 // hub. It returns an error if the hub does not know a wanted commit yet, because its states are
 // then about another commit. The error is a *forge.AuthError if the hub requires another token,
 // and a *forge.UnavailableError if the hub does not answer.
-func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+func (s *Source) Reports(ctx context.Context, w *rollout.DesiredState) ([]rollout.Report, error) {
 	wanted := make(map[string]*rollout.Assignment, len(w.Assignments))
 	for i := range w.Assignments {
 		wanted[w.Assignments[i].ID] = &w.Assignments[i]
@@ -76,7 +76,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 		"out is in %s", terminal.Line(commit), w.Environment, newest(w))
 }
 
-func newest(w *rollout.Wanted) string {
+func newest(w *rollout.DesiredState) string {
 	if len(w.Commits) == 0 {
 		return "any commit as it was generated"
 	}

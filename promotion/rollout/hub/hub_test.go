@@ -52,7 +52,7 @@ func source(t *testing.T, status int, lines ...any) *hub.Source {
 	return hub.New(client, "https://hub.example", func() time.Time { return now })
 }
 
-var wanted = &rollout.Wanted{Environment: "prod", Ring: "first", Commits: []git.Hash{plumbing.NewHash(newer)},
+var wanted = &rollout.DesiredState{Environment: "prod", Ring: "first", Commits: []git.Hash{plumbing.NewHash(newer)},
 	Assignments: []rollout.Assignment{{ID: "prod/eu/shop-main", Clusters: []string{"c"}}}}
 
 func row(s state.State) state.Row {
@@ -133,7 +133,7 @@ func TestSameCounts(t *testing.T) {
 			lines = append(lines, r)
 			return true
 		})
-		is := &rollout.Wanted{Environment: "prod", Ring: "first", Commits: []git.Hash{plumbing.NewHash(newer)}}
+		is := &rollout.DesiredState{Environment: "prod", Ring: "first", Commits: []git.Hash{plumbing.NewHash(newer)}}
 		w := world.Wanted()
 		for i := range w.Folders {
 			f := &w.Folders[i]

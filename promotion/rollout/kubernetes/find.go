@@ -15,8 +15,8 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/rollout/reconcilers"
 )
 
-// expected are the commits, assignments and objects to look for.
-type expected struct {
+// expectation are the commits, assignments and objects to look for.
+type expectation struct {
 	commits     map[string]bool // as git writes them
 	assignments map[string]*rollout.Assignment
 	objects     map[string]place // by the name of the object that applies a folder
@@ -29,8 +29,8 @@ type place struct {
 	cluster    string // "" for the destination's
 }
 
-func newExpected(w *rollout.Wanted) *expected {
-	e := &expected{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{},
+func newExpectation(w *rollout.DesiredState) *expectation {
+	e := &expectation{commits: map[string]bool{}, assignments: map[string]*rollout.Assignment{},
 		objects: map[string]place{}, tree: w.Tree}
 	for _, c := range w.Commits {
 		e.commits[c.String()] = true
@@ -62,7 +62,7 @@ type finding struct {
 // find returns the finding of an object of an assignment, by the annotation or, without
 // one, by its name. An object with the annotation of one assignment and the name of
 // another's is of neither.
-func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, context string,
+func (e *expectation) find(k reconcilers.Kind, o *unstructured.Unstructured, context string,
 	of reconcilers.Sources) (finding, bool) {
 	f := finding{object: k.Title(o), Judgement: k.Judge(o, of)}
 	f.current = f.About(e.commits)
@@ -100,7 +100,7 @@ func (e *expected) find(k reconcilers.Kind, o *unstructured.Unstructured, contex
 // the objects. Among equally bad objects, it prefers one that does not apply the folder and only
 // waits for others. If no object applies the folder and has a wanted commit, the report is not
 // healthy, because it is not known which commit runs.
-func (e *expected) reports(found []finding, by string, now time.Time) []rollout.Report {
+func (e *expectation) reports(found []finding, by string, now time.Time) []rollout.Report {
 	type key struct{ assignment, cluster string }
 	groups := map[key][]finding{}
 	for _, f := range found {

@@ -68,12 +68,12 @@ func (s *Source) Name() string { return "kubeconfig " + s.options.Kubeconfig }
 // an error if some clusters cannot be read, with the reports of the other clusters. The error is
 // a *forge.AuthError if a cluster wants other credentials or more permissions, and a
 // *forge.UnavailableError if a cluster does not answer in time.
-func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+func (s *Source) Reports(ctx context.Context, w *rollout.DesiredState) ([]rollout.Report, error) {
 	kinds := kindsOf(w)
 	if len(kinds) == 0 {
 		return nil, nil
 	}
-	known := newExpected(w)
+	known := newExpectation(w)
 	reports, problems := make([][]rollout.Report, len(s.clusters)), make([]error, len(s.clusters))
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -89,7 +89,7 @@ func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Repo
 }
 
 // ask returns the reports of one cluster.
-func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expected,
+func (s *Source) ask(ctx context.Context, c *apiserver.Server, known *expectation,
 	kinds []reconcilers.Kind) ([]rollout.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout, apiserver.ErrSilent)
 	defer cancel()

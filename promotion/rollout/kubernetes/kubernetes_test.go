@@ -108,8 +108,8 @@ func open(t *testing.T, o kubernetes.Options) *kubernetes.Source {
 }
 
 // wanted has assignment prod/edge/a, b ..., each applied by an object named a-assignment.
-func wanted(backend string, names ...string) *rollout.Wanted {
-	w := &rollout.Wanted{Commits: []git.Hash{plumbing.NewHash(commit)}}
+func wanted(backend string, names ...string) *rollout.DesiredState {
+	w := &rollout.DesiredState{Commits: []git.Hash{plumbing.NewHash(commit)}}
 	for _, n := range names {
 		a := rollout.Assignment{ID: "prod/edge/" + n, Backend: backend}
 		if backend == "flux" || backend == "argocd" {

@@ -16,7 +16,7 @@ import (
 
 // kindsOf returns the kinds of the wanted assignments' reconcilers. Listing others would
 // need permissions that the user need not have. A team's own backend may have any.
-func kindsOf(w *rollout.Wanted) []reconcilers.Kind {
+func kindsOf(w *rollout.DesiredState) []reconcilers.Kind {
 	known := all.Backends()
 	var groups []string
 	for i := range w.Assignments {
@@ -40,7 +40,7 @@ func allGroups() (out []string) {
 // list returns the findings among all objects of a kind. A cluster without the kind has no
 // findings. Reports documents the errors.
 func (s *Source) list(ctx context.Context, c *apiserver.Server, k reconcilers.Kind,
-	known *expected) ([]finding, error) {
+	known *expectation) ([]finding, error) {
 	var found []finding
 	of, err := k.Sources(ctx, c, s.options.Namespace)
 	if err == nil {

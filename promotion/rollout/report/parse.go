@@ -60,12 +60,12 @@ type parser struct {
 	at   int64 // the beginning of the last token
 }
 
-// misplaced is an error in the last token.
-type misplaced string
+// tokenError is an error in the last token.
+type tokenError string
 
-func (m misplaced) Error() string { return string(m) }
+func (m tokenError) Error() string { return string(m) }
 
-func wrong(format string, args ...any) error { return misplaced(fmt.Sprintf(format, args...)) }
+func wrong(format string, args ...any) error { return tokenError(fmt.Sprintf(format, args...)) }
 
 func (p *parser) parse() (*File, error) {
 	if !utf8.Valid(p.data) {

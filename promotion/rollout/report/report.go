@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 // progressing, whatever its state, because an older commit runs there. If a file cannot be read,
 // Reports returns an error, because the missing report may be a failure. The error is an *Error
 // if the file's text is the reason.
-func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+func (s *Source) Reports(ctx context.Context, w *rollout.DesiredState) ([]rollout.Report, error) {
 	commits := make(map[git.Hash]bool, len(w.Commits))
 	for _, c := range w.Commits {
 		commits[c] = true

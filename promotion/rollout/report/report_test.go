@@ -107,8 +107,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func wanted(id string) *rollout.Wanted {
-	return &rollout.Wanted{Commits: []git.Hash{plumbing.NewHash(id)}, Assignments: []rollout.Assignment{{ID: "prod/edge/a"}, {ID: "prod/edge/b"}}}
+func wanted(id string) *rollout.DesiredState {
+	return &rollout.DesiredState{Commits: []git.Hash{plumbing.NewHash(id)}, Assignments: []rollout.Assignment{{ID: "prod/edge/a"}, {ID: "prod/edge/b"}}}
 }
 
 // write writes files into a folder, which it returns.

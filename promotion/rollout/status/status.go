@@ -54,7 +54,7 @@ func (*Source) Name() string { return "commit statuses" }
 
 // Reports returns one report for each assignment and cluster that has a status on one of
 // the wanted commits: see Read. Its errors are the errors of statuses.
-func (s *Source) Reports(ctx context.Context, w *rollout.Wanted) ([]rollout.Report, error) {
+func (s *Source) Reports(ctx context.Context, w *rollout.DesiredState) ([]rollout.Report, error) {
 	statuses, err := s.statuses(ctx, w.Commits)
 	if err != nil {
 		return nil, fmt.Errorf("reading the statuses of %d commits of %s: %w", len(w.Commits),
@@ -79,8 +79,8 @@ type Reading struct {
 // continuous-delivery/NAME, prod-eu/kustomization/NAME and NAME. The rest of the name, without
 // kinds of objects and programs, is the cluster. A name that matches two assignments is about
 // neither.
-func Read(w *rollout.Wanted, statuses map[git.Hash][]forge.Status, o Options) Reading {
-	r := reading{objects: objectsOf(w), options: o, statuses: map[subject][]dated{}}
+func Read(w *rollout.DesiredState, statuses map[git.Hash][]forge.Status, o Options) Reading {
+	r := reading{objects: objectsOf(w), options: o, statuses: map[subject][]datedStatus{}}
 	for age, commit := range w.Commits {
 		for order, s := range statuses[commit] {
 			r.add(age, order, s)
@@ -99,9 +99,9 @@ func Read(w *rollout.Wanted, statuses map[git.Hash][]forge.Status, o Options) Re
 // subject is the assignment and the cluster of a status.
 type subject struct{ assignment, cluster string }
 
-// dated is a status of a commit. Statuses of newer commits, and later ones of the same
+// datedStatus is a status of a commit. Statuses of newer commits, and later ones of the same
 // commit, are newer.
-type dated struct {
+type datedStatus struct {
 	age, order int // of the commit, 0 for the youngest; in its list
 	status     forge.Status
 }
@@ -111,12 +111,12 @@ type reading struct {
 	objects  map[string]subject // by the object's name
 	options  Options
 	ignored  int
-	statuses map[subject][]dated
+	statuses map[subject][]datedStatus
 }
 
 // objectsOf returns the subject of each object. A name that two assignments have is about
 // neither.
-func objectsOf(w *rollout.Wanted) map[string]subject {
+func objectsOf(w *rollout.DesiredState) map[string]subject {
 	out := map[string]subject{}
 	add := func(object string, about subject) {
 		if object == "" {
@@ -146,7 +146,7 @@ func (r *reading) add(age, order int, s forge.Status) {
 		r.ignored++
 		return
 	}
-	r.statuses[about] = append(r.statuses[about], dated{age, order, s})
+	r.statuses[about] = append(r.statuses[about], datedStatus{age, order, s})
 }
 
 // maxName is the maximal length of a status's name: forges allow 255 characters.
@@ -195,8 +195,8 @@ var reconcilerSegments = sync.OnceValue(func() (out []string) {
 // report returns the report of a subject: the report of the newest commit with statuses. If those
 // statuses have several names, the newest of each name counts. The worst of them is the report,
 // because they may be about two clusters.
-func report(about subject, all []dated) rollout.Report {
-	names := map[string][]dated{}
+func report(about subject, all []datedStatus) rollout.Report {
+	names := map[string][]datedStatus{}
 	youngest := all[0].age
 	for _, s := range all {
 		names[s.status.Name] = append(names[s.status.Name], s)
@@ -218,8 +218,8 @@ func report(about subject, all []dated) rollout.Report {
 // newest returns the report of the newest status of one name, and the age of its commit.
 // Since is the time of the first status since which all had that state, also on older
 // commits.
-func newest(about subject, all []dated) (rollout.Report, int) {
-	slices.SortFunc(all, func(a, b dated) int {
+func newest(about subject, all []datedStatus) (rollout.Report, int) {
+	slices.SortFunc(all, func(a, b datedStatus) int {
 		return cmp.Or(cmp.Compare(a.age, b.age), b.status.At.Compare(a.status.At),
 			cmp.Compare(b.order, a.order))
 	})

@@ -25,8 +25,8 @@ var (
 
 const object = "prod-eu-hello-main-assignment"
 
-func wanted() *rollout.Wanted {
-	return &rollout.Wanted{Environment: "prod", Commits: []git.Hash{young, old}, Assignments: []rollout.Assignment{
+func wanted() *rollout.DesiredState {
+	return &rollout.DesiredState{Environment: "prod", Commits: []git.Hash{young, old}, Assignments: []rollout.Assignment{
 		{ID: "prod/eu/hello-main", Object: object},
 		{ID: "prod/us/hello-main", Object: "prod-us-hello-main-assignment", Objects: map[string]string{"prod-us-hello-main-assignment-us-1": "us-1"}},
 		{ID: "prod/edge/hello-main"},

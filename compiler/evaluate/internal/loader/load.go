@@ -163,7 +163,7 @@ func (p *Places) checkEmbedded(inst *build.Instance) []diag.Diagnostic {
 
 // unreadable returns the reason why CUE must not read an embedded YAML file, a hint, and the
 // position of the problem in the file. why is "" if CUE may read the file.
-func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Position) {
+func (p *Places) unreadable(e source.EmbeddedFile) (why, hint string, at []model.Position) {
 	if !isYAML(e) {
 		return "", "", nil
 	}
@@ -184,7 +184,7 @@ func (p *Places) unreadable(e source.Embedded) (why, hint string, at []model.Pos
 
 // isYAML reports whether CUE reads an embedded file as YAML, either because of its type or, if
 // the type has no encoding, because of its name.
-func isYAML(e source.Embedded) bool {
+func isYAML(e source.EmbeddedFile) bool {
 	for encoding := range strings.SplitSeq(e.Type, "+") {
 		switch encoding {
 		case "yaml":
