@@ -235,7 +235,7 @@ func (s *side) finish(ctx context.Context, other *side, previous map[string]*tre
 	}
 	if other != nil {
 		for _, e := range s.build.Environments {
-			e.Beside(other.clustersOf(e.Name))
+			e.SetBeside(other.clustersOf(e.Name))
 		}
 	}
 	return s.build.finish(ctx, previous)

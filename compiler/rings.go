@@ -43,7 +43,7 @@ func (b *Build) readRings(ctx context.Context, r Request) error {
 		case err != nil:
 			return err
 		case pkg.Model == nil || pkg.Model.Invalid[model.Ref{Collection: "environments", Name: s.Name}]:
-			s.NoRings, s.Beyond = true, beyond(ds)
+			s.NoRings, s.Beyond = true, exceededLimit(ds)
 		case pkg.Model.Rings != nil:
 			s.Promotion.Rings = pkg.Model.Rings
 		}
@@ -77,8 +77,9 @@ func (b *Build) evaluate(ctx context.Context, r Request, name string) (*evaluate
 			Supervisor: r.Supervisor})
 }
 
-// beyond describes the cost limit that an evaluation exceeded. It returns "" if it exceeded none.
-func beyond(ds []diag.Diagnostic) string {
+// exceededLimit describes the cost limit that an evaluation exceeded. It returns "" if it exceeded
+// none.
+func exceededLimit(ds []diag.Diagnostic) string {
 	for i := range ds {
 		if ds[i].Code == diag.Costly {
 			return ds[i].Message + "; " + ds[i].Hint

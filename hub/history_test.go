@@ -40,7 +40,7 @@ func (r *running) moment(at time.Time) moment {
 func (m moment) selected(f state.Filter) (out []state.Row) {
 	for _, r := range m.rows {
 		p := state.Part{Environment: r.Environment, Ring: r.Ring, ClusterType: r.ClusterType, Workload: r.Workload, Version: r.Version, Base: r.Base}
-		if p.In(f) && (f.Class == "" || f.Class == r.Folder) && (f.Cluster == "" || f.Cluster == r.Cluster) && (f.Target == "" || f.Target == r.Target) && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
+		if p.SelectedBy(f) && (f.Class == "" || f.Class == r.Folder) && (f.Cluster == "" || f.Cluster == r.Cluster) && (f.Target == "" || f.Target == r.Target) && (len(f.States) == 0 || slices.Contains(f.States, r.State)) {
 			out = append(out, r)
 		}
 	}
@@ -231,7 +231,7 @@ func (r *running) filters(w *hubtest.World, moments []moment) {
 		for _, x := range all {
 			p, gone := state.Part{Environment: x.Environment, Ring: x.Ring, ClusterType: x.ClusterType, Workload: x.Workload, Version: x.Version, Base: x.Base}, x.State == api.Gone
 			s, _ := state.Parse(x.State)
-			if p.In(f) && (f.Class == "" || f.Class == x.Folder) && (f.Cluster == "" || f.Cluster == x.Cluster) && (f.Target == "" || f.Target == x.Target) && (len(f.States) == 0 || !gone && slices.Contains(f.States, s)) {
+			if p.SelectedBy(f) && (f.Class == "" || f.Class == x.Folder) && (f.Cluster == "" || f.Cluster == x.Cluster) && (f.Target == "" || f.Target == x.Target) && (len(f.States) == 0 || !gone && slices.Contains(f.States, s)) {
 				changed = append(changed, fmt.Sprint(x))
 			}
 		}

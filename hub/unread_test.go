@@ -55,7 +55,7 @@ func unread(t *testing.T, database func() string) {
 	w.Commit()
 	a.want(w.Wanted())
 	is := map[bool]string{true: "ok", false: "behind"}
-	read := is[w.Wanted().At(0, "edge.a/hello-main") == w.Wanted().Folders[1].Targets[0].Digest]
+	read := is[w.Wanted().DigestAt(0, "edge.a/hello-main") == w.Wanted().Folders[1].Targets[0].Digest]
 	expect("read", read, "progressing the hub has not read commit elsewhere yet")
 	c.pass(31 * time.Second)
 	expect("for too long", read, "drifted")

@@ -191,8 +191,8 @@ func more(p Part, contains string) map[string]string {
 	return out
 }
 
-// Of returns the part of a list for a page, and its range.
-func Of[T any](all []T, p Page) ([]T, Part) {
+// PageOf returns the part of a list for a page, and its range.
+func PageOf[T any](all []T, p Page) ([]T, Part) {
 	part := Part{Page: p, Total: len(all)}
 	if p.Size == 0 {
 		return all, part

@@ -122,7 +122,7 @@ func (argocd) Emit(a *backends.Assignment) (backends.Emission, []diag.Diagnostic
 		share.Permits, problems = permitsOf(a, o, emission.Objects)
 		ds = append(ds, problems...)
 	}
-	return delivery.Finish(a, emission, share.at(a, o), ds)
+	return delivery.Finish(a, emission, share.withDestination(a, o), ds)
 }
 
 // referenced returns the folder of a workload that Argo CD fetches, and the data about its
@@ -218,7 +218,7 @@ func workload(a *backends.Assignment, o options, s source) kubernetes.Object {
 	}
 	return applicationObject(meta, application{
 		Project: project, Source: s,
-		Destination:       o.destination().in(a.Namespace),
+		Destination:       o.destination().inNamespace(a.Namespace),
 		SyncPolicy:        o.workloadSync(),
 		IgnoreDifferences: o.IgnoreDifferences,
 	})

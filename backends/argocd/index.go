@@ -96,7 +96,7 @@ func assignments(ct *backends.ClusterType, o options, folders []folder) []any {
 		docs = append(docs, applicationObject(meta, application{
 			Project:     assignmentProject(ct.Environment, ct.Name, f.DeploymentTarget),
 			Source:      treeSource(ct, delivery.FolderPath(ct, f.DeploymentTarget)),
-			Destination: f.destination().in(f.Namespace),
+			Destination: f.destination().inNamespace(f.Namespace),
 			SyncPolicy:  o.syncOf(f.indexInput),
 
 			IgnoreDifferences: f.ignoreDifferences(),

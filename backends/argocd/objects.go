@@ -85,7 +85,7 @@ type destination struct {
 	Namespace string `json:"-" yaml:"namespace"`
 }
 
-func (d destination) in(namespace string) destination {
+func (d destination) inNamespace(namespace string) destination {
 	d.Namespace = namespace
 	return d
 }

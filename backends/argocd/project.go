@@ -73,7 +73,7 @@ func projectsOfAssignment(ct *backends.ClusterType, o options, f folder) []kuber
 		spec.Destinations = []destination{{Server: "*", Namespace: "*"}}
 		spec.ClusterResourceWhitelist = []clusterObject{{Group: "*", Kind: "*"}}
 	} else {
-		f.Permits.in(&spec, f, o)
+		f.Permits.addTo(&spec, f, o)
 	}
 	var out []kubernetes.Object
 	for _, name := range assignmentProjects(ct, f) {
@@ -108,7 +108,7 @@ func projectOfWorkload(ct *backends.ClusterType, o options, f folder) kubernetes
 		spec.ClusterResourceWhitelist = []clusterObject{{Kind: "Namespace", Name: f.Namespace}}
 	}
 	if f.Bounds != nil {
-		f.Bounds.in(&spec, o.Namespace)
+		f.Bounds.addTo(&spec, o.Namespace)
 	}
 	return projectObject(
 		projectMeta(ct, o, f, workloadProject(ct.Environment, ct.Name, f.DeploymentTarget)), spec)
@@ -299,12 +299,12 @@ func (p *permits) lacking(a *backends.Assignment, o options,
 	return []diag.Diagnostic{d}
 }
 
-// in adds the permissions of a folder to a project. They cover the folder's destination, with
+// addTo adds the permissions of a folder to a project. They cover the folder's destination, with
 // the namespace of the assignment and the namespaces that p allows. If the destination is the
 // cluster of Argo CD, they also cover Argo CD's namespace. A folder that goes to each cluster of an
 // inventory has every server as its destination. A cluster that leaves the inventory must still be
 // emptied.
-func (p permits) in(spec *appProject, f folder, o options) {
+func (p permits) addTo(spec *appProject, f folder, o options) {
 	absent := team()
 	if p.Namespaces == nil {
 		p.Namespaces = absent.Namespaces
@@ -327,7 +327,7 @@ func (p permits) in(spec *appProject, f folder, o options) {
 		}
 	}
 	if !everywhere {
-		add(to.in(f.Namespace))
+		add(to.inNamespace(f.Namespace))
 		if beside {
 			add(destination{Server: inCluster, Namespace: o.Namespace})
 		}
@@ -336,11 +336,11 @@ func (p permits) in(spec *appProject, f folder, o options) {
 		not, takesAway := strings.CutPrefix(namespace, "!")
 		switch {
 		case !takesAway && (namespace == "*" || !everywhere):
-			add(to.in(namespace))
+			add(to.inNamespace(namespace))
 		case !takesAway ||
 			slices.ContainsFunc(needed, func(name string) bool { return overlap(not, name) }):
 		case everywhere && to.Server != "":
-			add(to.in("!" + not))
+			add(to.inNamespace("!" + not))
 		default:
 			add(destination{Server: noServer, Namespace: not})
 		}
@@ -389,9 +389,9 @@ func boundsOf(w *model.Workspace) *bounds {
 	return &bounds{w.Objects.Namespaced, w.Objects.ClusterScoped, w.Namespaces}
 }
 
-// in adds the permissions of the bounds to a project, except Argo CD's own namespace, which
+// addTo adds the permissions of the bounds to a project, except Argo CD's own namespace, which
 // may contain Applications of any project.
-func (b *bounds) in(spec *appProject, own string) {
+func (b *bounds) addTo(spec *appProject, own string) {
 	spec.NamespaceResourceWhitelist, spec.NamespaceResourceBlacklist = kindsOf(b.Namespaced)
 	if len(spec.NamespaceResourceWhitelist) == 0 {
 		// An empty list would permit all.

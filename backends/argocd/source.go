@@ -52,8 +52,8 @@ var (
 	setKind         = groupKind{Group: "argoproj.io", Kind: "ApplicationSet"}
 )
 
-// at returns the shared data with the destination of the folder.
-func (s indexInput) at(a *backends.Assignment, o options) indexInput {
+// withDestination returns the shared data with the destination of the folder.
+func (s indexInput) withDestination(a *backends.Assignment, o options) indexInput {
 	if o.eachCluster() {
 		for _, c := range a.Clusters {
 			s.Clusters = append(s.Clusters, c.Name)

@@ -20,7 +20,7 @@ func (f *folder) referenced() {
 	secret := ""
 	if !diag.Errors(ds) {
 		var problems []diag.Diagnostic
-		secret, problems = f.options.Of(f.assignment, source, backend)
+		secret, problems = f.options.SecretFor(f.assignment, source, backend)
 		ds = append(ds, problems...)
 	}
 	f.ds = append(append(f.ds, ds...),

@@ -52,12 +52,12 @@ func (v variable) id() string {
 // Each value has two variables. Flux replaces text, and then reads the result as YAML. Therefore
 // one variable contains the value's JSON, and the other its text as a JSON string. Without the
 // quotes, "no" would be read as false in a ConfigMap, which needs text.
-func (v variable) value() string { return v.in("value_") }
-func (v variable) text() string  { return v.in("text_") }
+func (v variable) value() string { return v.nameIn("value_") }
+func (v variable) text() string  { return v.nameIn("text_") }
 
-// in returns the name of a variable. Names of variables have no dash, so the length of the
+// nameIn returns the name of a variable. Names of variables have no dash, so the length of the
 // deployment target marks the beginning of the value's name.
-func (v variable) in(prefix string) string {
+func (v variable) nameIn(prefix string) string {
 	if v.target == "" {
 		return prefix + v.name
 	}
@@ -108,8 +108,8 @@ func variablesOn(c *model.Cluster, target string) iter.Seq[variable] {
 	}
 }
 
-// on returns the value on a cluster, and the place that declares it.
-func (v variable) on(c *model.Cluster) (value model.Value, ref model.Ref, there bool) {
+// valueOn returns the value on a cluster, and the place that declares it.
+func (v variable) valueOn(c *model.Cluster) (value model.Value, ref model.Ref, there bool) {
 	value, there = c.ValuesOf(v.target).Lookup(v.name)
 	ref = model.Ref{Collection: "clusters", Name: c.Name, Path: "values"}.At(model.Label(v.name))
 	if c.Values != nil {
@@ -129,7 +129,7 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 	reasons := map[string][]*model.Cluster{}
 	for i := range clusters {
 		of := ""
-		switch value, _, there := v.on(&clusters[i]); {
+		switch value, _, there := v.valueOn(&clusters[i]); {
 		case !there:
 			of = absent
 		case !variableName.MatchString(v.name):
@@ -166,7 +166,7 @@ func (v variable) unfit(clusters []model.Cluster) (ds []diag.Diagnostic) {
 		}
 		d := diag.New(diag.ClusterValues, message).Hinting(hint)
 		for _, c := range reasons[of][:min(len(reasons[of]), maxShown)] {
-			_, ref, _ := v.on(c)
+			_, ref, _ := v.valueOn(c)
 			d = d.At(ref, "")
 			if d.Path == "" && v.target != "" {
 				d = d.On(model.Label(v.name))
@@ -269,7 +269,7 @@ func clusterValues(ct *backends.ClusterType, o options, c *model.Cluster,
 	all []variable) backends.File {
 	data := map[string]string{}
 	for _, v := range all {
-		value, _, _ := v.on(c)
+		value, _, _ := v.valueOn(c)
 		data[v.value()] = value.String()
 		data[v.text()] = model.StringOf(value.Text()).String()
 	}

@@ -165,7 +165,7 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 func sourceObject(a *backends.Assignment, o options, name string,
 	s delivery.Source) (kubernetes.Object, []diag.Diagnostic) {
 	object := kubernetes.Object{APIVersion: sourceAPI, Metadata: kubernetes.Meta(a, name, o.Namespace)}
-	secret, ds := o.Of(a, s, backend)
+	secret, ds := o.SecretFor(a, s, backend)
 	switch {
 	case s.Git != nil:
 		url, ok := gitURL(s.Git.Repo)

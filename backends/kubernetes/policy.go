@@ -36,7 +36,7 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 		spec.MatchConstraints.NamespaceSelector.MatchLabels = workspaceLabels(ct.Environment, ct.Name,
 			t.Workspace)
 		for _, b := range objectBounds {
-			if v := b.of(t, "variables.exempt"); v != nil {
+			if v := b.validation(t, "variables.exempt"); v != nil {
 				spec.Validations = append(spec.Validations, *v)
 			}
 		}
@@ -44,7 +44,7 @@ func Policies(ct *backends.ClusterType, accounts backends.Accounts, teams []Team
 			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
 				changes("*", "*", "Namespaced"))
 		}
-		if v := namespaceBound.of(t, `variables.kind != "Namespace"`); v != nil {
+		if v := namespaceBound.validation(t, `variables.kind != "Namespace"`); v != nil {
 			spec.MatchConstraints.ResourceRules = append(spec.MatchConstraints.ResourceRules,
 				changes("", "namespaces", "Cluster"))
 			spec.Validations = append(spec.Validations, *v)
@@ -216,9 +216,9 @@ var (
 		"standard", "give the namespace service the podSecurity that workspaces: %q: podSecurity has"}
 )
 
-// of returns the validation of a bound for a team. The validation passes for objects that meet the
-// condition but. It returns nil if a workspace of the team does not have the bound.
-func (b bound) of(t Team, but string) *policyRule {
+// validation returns the validation of a bound for a team. The validation passes for objects that
+// meet the condition but. It returns nil if a workspace of the team does not have the bound.
+func (b bound) validation(t Team, but string) *policyRule {
 	out := []string{but}
 	for _, w := range t.Bounds {
 		holds := b.holds(w)

@@ -42,9 +42,9 @@ func Retained(p *model.Projection, crds model.CRDs) *model.Projection {
 	return &out
 }
 
-// Without returns a projection without the named CustomResourceDefinitions, because another
+// WithoutCRDs returns a projection without the named CustomResourceDefinitions, because another
 // assignment installs them.
-func Without(p *model.Projection, crds map[string]bool) *model.Projection {
+func WithoutCRDs(p *model.Projection, crds map[string]bool) *model.Projection {
 	if p == nil || len(crds) == 0 {
 		return p
 	}

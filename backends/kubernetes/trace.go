@@ -46,8 +46,8 @@ func Trace(a *backends.Assignment, doc model.Value) (TracedDocument, error) {
 		nil
 }
 
-func traceList(a *backends.Assignment, doc model.Value, items []model.Value) (TracedDocument,
-	error) {
+func traceList(a *backends.Assignment, doc model.Value,
+	items []model.Value) (TracedDocument, error) {
 	var out TracedDocument
 	var values []model.Value
 	for _, item := range items {

@@ -92,7 +92,7 @@ func (f *folder) machineFile(target string, m model.MachineFile) {
 				"give the file a url, or other line ends")
 		}
 		sum := sha256.Sum256([]byte(*m.Content))
-		out.Source, out.Shasum = f.in(name), hex.EncodeToString(sum[:])
+		out.Source, out.Shasum = f.pathOf(name), hex.EncodeToString(sum[:])
 		f.files = append(f.files, backends.File{Path: name, Data: []byte(*m.Content)})
 	case m.URL != "":
 		out.Source, out.Shasum = m.URL, strings.TrimPrefix(m.Digest, "sha256:")

@@ -71,7 +71,7 @@ func (f *folder) rendered() {
 			if len(part.data) > 0 {
 				f.add([]backends.File{{Path: part.file, Data: part.data}}, nil)
 				f.component.Manifests = append(f.component.Manifests,
-					manifest{Name: part.name, Namespace: f.a.Namespace, Files: []string{f.in(part.file)}})
+					manifest{Name: part.name, Namespace: f.a.Namespace, Files: []string{f.pathOf(part.file)}})
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (f *folder) chart(h *model.Helm) {
 	}
 	if values := delivery.ChartValues(f.a, h); values != nil {
 		f.files = append(f.files, backends.File{Path: valuesFile, Data: yaml.Must(*values)})
-		c.ValuesFiles = []string{f.in(valuesFile)}
+		c.ValuesFiles = []string{f.pathOf(valuesFile)}
 	}
 	f.component.Charts = append(f.component.Charts, c)
 }

@@ -175,8 +175,8 @@ type folder struct {
 	ds        []diag.Diagnostic
 }
 
-// in returns the path of one of the folder's files, as zarf.yaml refers to it.
-func (f *folder) in(name string) string { return path.Join(f.a.DeploymentTarget, name) }
+// pathOf returns the path of one of the folder's files, as zarf.yaml refers to it.
+func (f *folder) pathOf(name string) string { return path.Join(f.a.DeploymentTarget, name) }
 
 func (f *folder) report(ds ...diag.Diagnostic) { f.ds = append(f.ds, ds...) }
 
@@ -209,7 +209,7 @@ func (f *folder) workspace() {
 	}
 	f.component.Manifests = []manifest{{
 		Name: workspaceName, Namespace: f.a.Namespace,
-		Files: []string{f.in(kubernetes.NamespaceFile), f.in(kubernetes.PlatformConfigFile)},
+		Files: []string{f.pathOf(kubernetes.NamespaceFile), f.pathOf(kubernetes.PlatformConfigFile)},
 	}}
 }
 

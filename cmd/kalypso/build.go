@@ -157,7 +157,7 @@ func (g builder) build(cmd *cobra.Command, environments []string, o *buildOption
 		r.Shard = shard
 	}
 	if o.since != "" {
-		return g.since(cmd, r, o)
+		return g.buildSince(cmd, r, o)
 	}
 	if g.supervisor.Trial() != "" {
 		return g.try(cmd.Context(), r)
@@ -349,9 +349,9 @@ type sinceReport struct {
 	Stats        *engine.Stats       `json:"stats,omitempty"`
 }
 
-// since is `build --since`. It builds the differences from a revision of the platform, and prints
+// buildSince is `build --since`. It builds the differences from a revision of the platform, and prints
 // them.
-func (g builder) since(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
+func (g builder) buildSince(cmd *cobra.Command, r compiler.Request, o *buildOptions) error {
 	stop := g.showProgress(cmd.Context(), &r)
 	d, err := compiler.Compare(cmd.Context(), r, compiler.Side{Revision: o.since}, compiler.Side{},
 		compiler.Output{})

@@ -73,7 +73,7 @@ If a folder and a revision have the same name, write the folder with a slash, su
 					return err
 				}
 			}
-			against, err := g.against(o.against)
+			against, err := g.readAgainst(o.against)
 			if err != nil {
 				return err
 			}
@@ -132,8 +132,8 @@ func isPath(arg string) bool {
 		strings.Contains(slashed, "/../") || strings.HasSuffix(slashed, "//")
 }
 
-// against reads the value of --against. The output is empty if the value is "".
-func (g inspector) against(arg string) (compiler.Output, error) {
+// readAgainst reads the value of --against. The output is empty if the value is "".
+func (g inspector) readAgainst(arg string) (compiler.Output, error) {
 	if arg == "" {
 		return compiler.Output{}, nil
 	}

@@ -96,7 +96,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if app == nil {
 		return out, nil
 	}
-	out.Diagnostics = append(r.about(ds), out.checkRings()...)
+	out.Diagnostics = append(r.relevant(ds), out.checkRings()...)
 	contents, more, err := dependency.Open(r.Dir, r.Store)
 	if err != nil {
 		return nil, err
@@ -145,9 +145,9 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	return out, nil
 }
 
-// about returns the diagnostics without those that concern only other environments. These
+// relevant returns the diagnostics without those that concern only other environments. These
 // do not fail the requested environments, and kalypso does not know all of them.
-func (r *Request) about(ds []diag.Diagnostic) []diag.Diagnostic {
+func (r *Request) relevant(ds []diag.Diagnostic) []diag.Diagnostic {
 	if len(r.Environments) == 0 {
 		return ds
 	}
@@ -220,21 +220,22 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	if err != nil {
 		return nil, err
 	}
-	if ds = append(ds, at(rendered.Diagnostics, manifestsRef)...); diag.Errors(ds) {
+	if ds = append(ds, addSite(rendered.Diagnostics, manifestsRef)...); diag.Errors(ds) {
 		return ds, nil
 	}
 	applied, hooks := kubernetes.WithoutHooks(rendered.Objects)
 	if len(hooks) > 0 {
-		ds = append(ds, at([]diag.Diagnostic{diag.New(diag.Hook,
+		ds = append(ds, addSite([]diag.Diagnostic{diag.New(diag.Hook,
 			fmt.Sprintf("%d hooks of the chart are left out: no installation runs them", len(hooks))).
 			Hinting("tests, and hooks of deletions and rollbacks, are Helm's own")}, manifestsRef)...)
 	}
-	if ds = append(ds, at(encrypted(applied), manifestsRef)...); diag.Errors(ds) {
+	if ds = append(ds, addSite(encrypted(applied), manifestsRef)...); diag.Errors(ds) {
 		return ds, nil
 	}
 	if t.Files, err = files(applied); err != nil {
-		return append(ds, at([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be "+
-			"written: "+err.Error())}, manifestsRef)...), nil
+		return append(ds,
+			addSite([]diag.Diagnostic{diag.New(diag.NotRendered, "what was rendered cannot be "+
+				"written: "+err.Error())}, manifestsRef)...), nil
 	}
 	t.Failed = false
 	return ds, nil

@@ -53,7 +53,7 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	if err != nil {
 		var own *badFolderError
 		if errors.As(err, &own) {
-			return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+			return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
 				own.Error()).Hinting("keep what is rendered small, and without links that lead out")},
 				manifestsRef), nil
 		}
@@ -64,7 +64,7 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 		if s.pinned = entry.Content; len(ds) == 0 {
 			s.chart, ds = contents.Content(entry)
 		}
-		return s, at(ds, manifestsRef.At("helm")), nil
+		return s, addSite(ds, manifestsRef.At("helm")), nil
 	}
 	h := app.Manifests.Helm
 	if h == nil {
@@ -73,20 +73,20 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	}
 	chart, err := s.tree.Sub(path.Clean(h.Path))
 	if err != nil {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+		return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
 			fmt.Sprintf("there is no chart in %s: %v", h.Path, err)).
 			Hinting("helm.path is the folder with the chart's Chart.yaml, from the folder of kalypso.yaml")},
 			manifestsRef.At("helm.path")), nil
 	}
 	if refused := slices.Sorted(maps.Keys(chart.Refused)); len(refused) > 0 {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+		return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
 			fmt.Sprintf("the chart in %s cannot be read: %s %s", h.Path, refused[0],
 				chart.Refused[refused[0]])).
 			Hinting(archive.WayOut(chart.Refused[refused[0]],
 				"keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
 	}
 	if s.chart, err = helm.Pack(chart.Data()); err != nil {
-		return s, at([]diag.Diagnostic{diag.New(diag.BadSource,
+		return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
 			fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
 			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
 	}
@@ -109,8 +109,8 @@ func (s *source) digest(environment string) model.Digest {
 	return model.Digest(fmt.Sprintf("%x", h.Sum(nil)))
 }
 
-// at adds a site to diagnostics.
-func at(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
+// addSite adds a site to diagnostics.
+func addSite(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 	for i := range ds {
 		ds[i] = ds[i].At(ref, "")
 	}

@@ -282,7 +282,7 @@ func (c *Cache) computed(l Level, id Key) {
 	defer c.mu.Unlock()
 	if !c.own[id] {
 		c.own[id] = true
-		c.of(l).Computed++
+		c.levelStats(l).Computed++
 	}
 }
 

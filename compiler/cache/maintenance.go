@@ -215,7 +215,7 @@ func (i *inspection) verifyAction(f storedFile, id Key) {
 	switch {
 	case ok && h.kind == kindEntry && len(h.name) == len(Key{}) &&
 		entryID(h.level, Key([]byte(h.name))) == id:
-	case ok && h.kind == kindTable && tableID(h.level, h.name) == id && whole(payload):
+	case ok && h.kind == kindTable && tableID(h.level, h.name) == id && isComplete(payload):
 	default:
 		i.remove(f.path)
 	}
@@ -232,8 +232,8 @@ func (i *inspection) actionDamaged(path string) bool {
 	return err == nil && info.Size() > 0
 }
 
-// whole reports whether a payload is a complete table.
-func whole(payload []byte) bool {
+// isComplete reports whether a payload is a complete table.
+func isComplete(payload []byte) bool {
 	_, ok := decodeRows(payload)
 	return ok
 }

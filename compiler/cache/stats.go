@@ -26,8 +26,8 @@ func (c *Cache) Stats() map[Level]Stats {
 	return out
 }
 
-// of returns the counts of a level; c.mu must be held.
-func (c *Cache) of(l Level) *Stats {
+// levelStats returns the counts of a level; c.mu must be held.
+func (c *Cache) levelStats(l Level) *Stats {
 	s := c.stats[l]
 	if s == nil {
 		s = &Stats{}
@@ -40,7 +40,7 @@ func (c *Cache) of(l Level) *Stats {
 func (c *Cache) count(l Level, more Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.of(l)
+	s := c.levelStats(l)
 	s.Computed += more.Computed
 	s.Reused += more.Reused
 	s.ReadBytes += more.ReadBytes
@@ -51,7 +51,7 @@ func (c *Cache) count(l Level, more Stats) {
 func (c *Cache) wrote(l Level, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of(l).WrittenBytes += n
+	c.levelStats(l).WrittenBytes += n
 	c.written += n
 }
 

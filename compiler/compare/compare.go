@@ -148,8 +148,8 @@ type reads struct {
 // maxRead is the largest number of folders that are remembered.
 const maxRead = 500
 
-// of returns the files of a folder by path. It returns nil for a nil folder.
-func (r *reads) of(f *Folder) (map[string]backends.File, error) {
+// filesOf returns the files of a folder by path. It returns nil for a nil folder.
+func (r *reads) filesOf(f *Folder) (map[string]backends.File, error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (c *comparison) environment(name string) error {
 		(*s).same = c.same
 	}
 	var err error
-	if e.Effect, err = effect.Of(e.before.effect(), e.after.effect(),
+	if e.Effect, err = effect.Compare(e.before.effect(), e.after.effect(),
 		func(folder string) bool { _, same := c.same[folder]; return same }); err != nil {
 		return err
 	}
@@ -378,7 +378,7 @@ func (j *job) run(known *reads, entries memo) error {
 	var files [2]map[string]backends.File
 	for i, f := range []*Folder{j.before, j.after} {
 		var err error
-		if files[i], err = known.of(f); err != nil {
+		if files[i], err = known.filesOf(f); err != nil {
 			return err
 		}
 	}

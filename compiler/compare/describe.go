@@ -27,7 +27,7 @@ func (r *Report) describe(c *comparison) {
 		for _, n := range g.jobs {
 			if variable, is := c.jobs[n].variables[g.Path]; is {
 				if g.Detail = g.Detail || variable == ""; variable != "" {
-					values[n] = append(values[n], Value{variable, within(g.From), within(g.To)})
+					values[n] = append(values[n], Value{variable, innerJSON(g.From), innerJSON(g.To)})
 				}
 			} else if isValue {
 				values[n] = append(values[n], of)
@@ -85,9 +85,9 @@ func (r *Report) describe(c *comparison) {
 	}
 }
 
-// within returns the JSON inside a JSON string, or the string itself if its text is not
+// innerJSON returns the JSON inside a JSON string, or the string itself if its text is not
 // JSON.
-func within(text json.RawMessage) json.RawMessage {
+func innerJSON(text json.RawMessage) json.RawMessage {
 	var s string
 	if json.Unmarshal(text, &s) != nil || !json.Valid([]byte(s)) {
 		return text

@@ -363,8 +363,8 @@ type keptEntries struct {
 	files map[tree.ID][]backends.File // not written to
 }
 
-// of returns the files of an entry with an id. If they are not known, read reads them.
-func (k *keptEntries) of(id tree.ID, read func() ([]backends.File, error)) ([]backends.File,
+// filesOf returns the files of an entry with an id. If they are not known, read reads them.
+func (k *keptEntries) filesOf(id tree.ID, read func() ([]backends.File, error)) ([]backends.File,
 	error) {
 	k.mu.Lock()
 	files, known := k.files[id]
@@ -400,7 +400,7 @@ func (f *diskFolder) identify(kept *keptEntries) error {
 		if from.Cluster == "" {
 			return from.files()
 		}
-		return kept.of(from.Tree, from.files)
+		return kept.filesOf(from.Tree, from.files)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func WriteList(w io.Writer, r *Report) error {
 	}{{"removed", r.Removed, r.ClusterTypes.Removed}, {"added", r.Added, r.ClusterTypes.Added},
 		{"changed", r.Changed, r.ClusterTypes.Changed}} {
 		for i := range list.entries {
-			fmt.Fprintf(table, "%s\tassignment\t%s\n", list.change, t.on(&list.entries[i]))
+			fmt.Fprintf(table, "%s\tassignment\t%s\n", list.change, t.entryText(&list.entries[i]))
 		}
 		for _, id := range list.types {
 			fmt.Fprintf(table, "%s\tcluster type\t%s\n", list.change, printable(id))

@@ -14,17 +14,17 @@ func (c *comparison) report(g groups) *Report {
 	for _, e := range c.environments {
 		c.add(r, e)
 	}
-	r.Groups = g.list(c, func(j *job) []string { return j.found.on(j.pair.Way) })
+	r.Groups = g.list(c, func(j *job) []string { return j.found.clustersOf(j.pair.Way) })
 	r.describe(c)
 	r.findRenames(c)
 	r.refer()
 	return r
 }
 
-// on returns the names of a way's clusters on which a changed pair really differs. If files have
-// parts for single clusters, these are the clusters with a differing part. It returns nil if it
-// does not differ, or if no clusters are listed.
-func (c *changes) on(w *effect.Way) []string {
+// clustersOf returns the names of a way's clusters on which a changed pair really differs. If files
+// have parts for single clusters, these are the clusters with a differing part. It returns nil if
+// it does not differ, or if no clusters are listed.
+func (c *changes) clustersOf(w *effect.Way) []string {
 	if c.of == nil {
 		return w.Clusters
 	}
@@ -144,7 +144,7 @@ func (out *result) pair(p *effect.Pair, n int) {
 	}
 	set := out.set(p.Way)
 	if p.Changed() && j != nil && j.found.of != nil && p.Way.Clusters != nil {
-		if set = (&clusterSet{names: j.found.on(p.Way)}); len(set.names) == 0 {
+		if set = (&clusterSet{names: j.found.clustersOf(p.Way)}); len(set.names) == 0 {
 			return
 		}
 	}

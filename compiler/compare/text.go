@@ -52,7 +52,7 @@ func WriteText(w io.Writer, r *Report, o TextOptions) error {
 	} else {
 		t.removals(r)
 		for _, e := range ordered(t, r.Added, func(e Entry) string { return e.Environment }) {
-			t.line("", '+', t.Unit+" "+t.on(&e)+renamed(", with what ", e.RenamedFrom, " had"))
+			t.line("", '+', t.Unit+" "+t.entryText(&e)+renamed(", with what ", e.RenamedFrom, " had"))
 		}
 		t.folders('+', "cluster type", r.ClusterTypes.Added)
 		if r.Clusters != nil {
@@ -106,11 +106,11 @@ func (t *textWriter) removals(r *Report) {
 	}
 	for _, e := range ordered(t, r.Removed, func(e Entry) string { return e.Environment }) {
 		t.line("", '-',
-			t.Unit+" "+t.on(&e)+lost(&e)+renamed(", deleted and created again as ", e.RenamedTo, ""))
+			t.Unit+" "+t.entryText(&e)+lost(&e)+renamed(", deleted and created again as ", e.RenamedTo, ""))
 	}
 	for _, e := range ordered(t, r.Changed, func(e Entry) string { return e.Environment }) {
 		if of := lost(&e); of != "" {
-			t.line("", '-', strings.TrimPrefix(of, ", with ")+" of "+t.Unit+" "+t.on(&e))
+			t.line("", '-', strings.TrimPrefix(of, ", with ")+" of "+t.Unit+" "+t.entryText(&e))
 		}
 	}
 	t.folders('-', "cluster type", r.ClusterTypes.Removed)
@@ -145,8 +145,11 @@ func lost(e *Entry) string {
 	return ", with " + strings.Join(all, ", ")
 }
 
-// on returns the id of an entry, and the clusters that it is on.
-func (t *textWriter) on(e *Entry) string { return printable(e.ID()) + t.onClusters(e.Names()) }
+// entryText returns the id of an entry, and the clusters that it is on.
+func (t *textWriter) entryText(e *Entry) string {
+	return printable(e.ID()) +
+		t.onClusters(e.Names())
+}
 
 // onClusters returns the clusters of an assignment as the end of a line, or "".
 func (t *textWriter) onClusters(names []string) string {

@@ -292,8 +292,7 @@ func (p *Plan) Prepare(ctx context.Context, tuples []int32) (*FunctionResults, e
 
 // PrepareOn is Prepare for a tuple on clusters.
 func (p *Plan) PrepareOn(ctx context.Context, tuple int32,
-	clusters []*model.Cluster) (*FunctionResults,
-	error) {
+	clusters []*model.Cluster) (*FunctionResults, error) {
 	var calls []call
 	for _, c := range clusters {
 		calls = p.appendCalls(calls, &p.Tuples[tuple], c)

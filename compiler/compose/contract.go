@@ -61,7 +61,7 @@ func (m *checker) apply() {
 			m.graph.Removed = restored(m.graph.Removed, names)
 		}
 		m.provenance.addSites(f.value, traitsOf(path, f.value), f.from...)
-		m.graph.Values = with(m.graph.Values, path, f.value)
+		m.graph.Values = withValue(m.graph.Values, path, f.value)
 	}
 	for i, c := range m.contracts {
 		if len(filled) > 0 {
@@ -309,7 +309,7 @@ func (m *checker) needs(c *model.Contract) {
 	known := m.memo.contract(c)
 	m.graph.Needs = slices.Grow(m.graph.Needs, len(c.Fields))
 	for i, f := range c.Fields {
-		_, met := at(m.graph.Values, known.paths[i])
+		_, met := valueAt(m.graph.Values, known.paths[i])
 		m.graph.Needs = append(m.graph.Needs, Need{Path: f.Path, Contract: c.Ref, Text: f.Text,
 			Optional: f.Optional, Advise: c.Advise, Met: met})
 	}
@@ -433,7 +433,7 @@ func (m *checker) verdict(c *contract, f *fieldContract, v model.Value, there bo
 		sum := sha256.Sum256(key)
 		key = append(key[:0], sum[:]...)
 	}
-	if says, known := f.known(key); known {
+	if says, known := f.cachedVerdict(key); known {
 		return says
 	}
 	given := model.StructOf()
@@ -450,8 +450,8 @@ func (m *checker) verdict(c *contract, f *fieldContract, v model.Value, there bo
 	return f.verdicts.store(string(key), says)
 }
 
-// known is load, but does not copy the key.
-func (f *fieldContract) known(key []byte) (*verdict, bool) {
+// cachedVerdict is load, but does not copy the key.
+func (f *fieldContract) cachedVerdict(key []byte) (*verdict, bool) {
 	f.verdicts.mu.RLock()
 	defer f.verdicts.mu.RUnlock()
 	says, there := f.verdicts.of[string(key)]

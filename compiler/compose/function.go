@@ -145,7 +145,7 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 	for n, c := range calls {
 		o := made.of(c)
 		for _, d := range o.Diagnostics {
-			p.report(d, p.on(types[n])...)
+			p.report(d, p.assignmentsOn(types[n])...)
 		}
 		if !diag.Errors(o.Diagnostics) {
 			p.Shared[types[n]] = o.Spec
@@ -154,8 +154,8 @@ func (p *Plan) sharedSpecs(ctx context.Context) error {
 	return nil
 }
 
-// on returns the assignments of a cluster type, by number.
-func (p *Plan) on(clusterType string) []int {
+// assignmentsOn returns the assignments of a cluster type, by number.
+func (p *Plan) assignmentsOn(clusterType string) []int {
 	var out []int
 	for i := range p.assignments {
 		if p.assignments[i].ClusterType.Name == clusterType {

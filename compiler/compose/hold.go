@@ -134,7 +134,7 @@ func (h *Holder) absent(c *model.Contract, v model.Value, problems []expr.Proble
 	for _, f := range c.Fields {
 		if _, there := lookup(v, f.Path); there && f.Text == mustBeAbsent {
 			out = append(out, expr.Problem{Path: f.Path, Message: explicitError})
-			v = with(v, f.Path, model.Value{})
+			v = withValue(v, f.Path, model.Value{})
 		}
 	}
 	if len(out) == 0 {

@@ -100,7 +100,7 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 	if m.unanswered(path, r, opens) {
 		return v, false
 	}
-	against, hint := m.against(v, opens)
+	against, hint := m.conflictingParts(v, opens)
 	d := diag.New(diag.ConflictingValues,
 		fmt.Sprintf("conflicting values for %s: %s is not allowed", path, shown(path, v))).On(path).
 		Hinting(hint)
@@ -108,9 +108,9 @@ func (m *merger) satisfies(path string, v model.Value, from, opens []*node) (mod
 	return v, false
 }
 
-// against returns the parts whose constraints a value breaks, with a hint. It returns all parts if
-// only their combination excludes the value.
-func (m *merger) against(v model.Value, opens []*node) (against []*node, hint string) {
+// conflictingParts returns the parts whose constraints a value breaks, with a hint. It returns all
+// parts if only their combination excludes the value.
+func (m *merger) conflictingParts(v model.Value, opens []*node) (against []*node, hint string) {
 	hint = "change the value, or loosen the constraint"
 	for _, p := range opens {
 		if r := m.ask(expr.Call{Terms: terms([]*node{p}), Value: &v}); len(r.Problems) > 0 {
@@ -158,7 +158,7 @@ func (m *merger) defaulted(path string, candidates, opens, replaced []*node) (mo
 			if m.unanswered(path, r, opens) {
 				return v, false
 			}
-			against, hint := m.against(v, others)
+			against, hint := m.conflictingParts(v, others)
 			d := diag.New(diag.NoValue,
 				fmt.Sprintf("no config gives %s a value: its default %s is not allowed", path,
 					shown(path, v))).On(path).

@@ -116,9 +116,9 @@ func (c *collection) reset() {
 	c.elems = c.elems[:0]
 }
 
-// at returns the element with a key. It adds the element if the key is new, or
+// elementAt returns the element with a key. It adds the element if the key is new, or
 // nil, which is always new.
-func (c *collection) at(key []byte) *element {
+func (c *collection) elementAt(key []byte) *element {
 	i, there := len(c.elems), false
 	if key != nil {
 		if i, there = c.index[string(key)]; !there {
@@ -152,7 +152,7 @@ func (m *combination) value() (model.Value, bool) {
 			side := sideOf(from[start])
 			for _, e := range valueOf(from[start]).Elems() {
 				key, ok := m.key(e)
-				if !ok || !m.collect(m.ofLayer.at(key), e, side, inLayerAlike) {
+				if !ok || !m.collect(m.ofLayer.elementAt(key), e, side, inLayerAlike) {
 					return model.Value{}, false
 				}
 			}
@@ -163,7 +163,7 @@ func (m *combination) value() (model.Value, bool) {
 			if !ok {
 				return model.Value{}, false
 			}
-			into := m.combined.at(key)
+			into := m.combined.elementAt(key)
 			if of.has[openSide] && into.has[openSide] {
 				into.sides[openSide] = model.Merge(into.sides[openSide], of.sides[openSide])
 				of.has[openSide] = false

@@ -31,7 +31,7 @@ func (m *checker) misspelt(d diag.Diagnostic, p expr.Problem, c *model.Contract)
 		parent, name := cutPath(p.Path)
 		for i, names := range m.memo.contract(c).paths {
 			of, key := cutPath(c.Fields[i].Path)
-			if _, there := at(m.graph.Values, names); of == parent && !there &&
+			if _, there := valueAt(m.graph.Values, names); of == parent && !there &&
 				spelling.Misspelt(name, key) {
 				return m.meant(d, p.Path, c.Fields[i].Path).Hinting("did you mean " + key + "?")
 			}
@@ -47,8 +47,8 @@ func (m *checker) lookalikes(c *model.Contract) {
 		return
 	}
 	for i, names := range m.memo.contract(c).paths {
-		_, both := at(m.given, names)
-		_, filled := at(m.graph.Values, names)
+		_, both := valueAt(m.given, names)
+		_, filled := valueAt(m.graph.Values, names)
 		if !filled && !c.Fields[i].Optional {
 			continue // which is an error
 		}
@@ -85,7 +85,7 @@ func (m *checker) meant(d diag.Diagnostic, wrong, right string) diag.Diagnostic 
 func lookalike(path string, values model.Value, contracts []*model.Contract) string {
 	names := model.Elements(path)
 	last := len(names) - 1
-	parent, there := at(values, names[:last])
+	parent, there := valueAt(values, names[:last])
 	if !there {
 		return ""
 	}

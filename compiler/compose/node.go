@@ -261,10 +261,12 @@ func inLayer(layer int) func(*node) bool {
 func not(is func(*node) bool) func(*node) bool { return func(n *node) bool { return !is(n) } }
 
 // lookup returns the value at a path of field names.
-func lookup(v model.Value, path string) (model.Value, bool) { return at(v, model.Elements(path)) }
+func lookup(v model.Value, path string) (model.Value, bool) {
+	return valueAt(v, model.Elements(path))
+}
 
-// at returns the value below the given field names.
-func at(v model.Value, names []string) (model.Value, bool) {
+// valueAt returns the value below the given field names.
+func valueAt(v model.Value, names []string) (model.Value, bool) {
 	for _, name := range names {
 		f, there := v.Lookup(name)
 		if !there {
@@ -275,8 +277,8 @@ func at(v model.Value, names []string) (model.Value, bool) {
 	return v, true
 }
 
-// with returns the struct with another value at a path of field names.
-func with(v model.Value, path string, leaf model.Value) model.Value {
+// withValue returns the struct with another value at a path of field names.
+func withValue(v model.Value, path string, leaf model.Value) model.Value {
 	return withElements(v, model.Elements(path), leaf)
 }
 

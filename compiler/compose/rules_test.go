@@ -396,7 +396,7 @@ func checkLeaves(t *testing.T, g *compose.Graph) {
 		if !has(g.Values, path) && leaf.Value.Kind() == model.Null {
 			continue // it is removed
 		}
-		v = with(v, path, leaf.Value)
+		v = withValue(v, path, leaf.Value)
 	}
 	if !v.Equal(g.Values) {
 		t.Errorf("the leaves make %s, and the values are %s", v, g.Values)
@@ -414,8 +414,8 @@ func has(v model.Value, path []string) bool {
 	return true
 }
 
-// with returns a struct with another value at a path.
-func with(v model.Value, path []string, leaf model.Value) model.Value {
+// withValue returns a struct with another value at a path.
+func withValue(v model.Value, path []string, leaf model.Value) model.Value {
 	if len(path) == 0 {
 		return leaf
 	}
@@ -424,5 +424,5 @@ func with(v model.Value, path []string, leaf model.Value) model.Value {
 		inner = model.StructOf()
 	}
 	fields := slices.DeleteFunc(slices.Clone(v.Fields()), func(f model.Field) bool { return f.Name == path[0] })
-	return model.StructOf(append(fields, model.Field{Name: path[0], Value: with(inner, path[1:], leaf)})...)
+	return model.StructOf(append(fields, model.Field{Name: path[0], Value: withValue(inner, path[1:], leaf)})...)
 }

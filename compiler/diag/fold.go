@@ -160,14 +160,15 @@ func (d Diagnostic) collection() string {
 // writeMore writes the diagnostics that are printed together with this one.
 func (f foldedDiagnostic) writeMore(b *strings.Builder) {
 	if n := len(f.consequences); n == 1 {
-		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message, f.consequences[0].on())
+		fmt.Fprintf(b, "  because of it: %s%s\n", f.consequences[0].Message,
+			f.consequences[0].scopeText())
 	} else if n > 0 {
 		fmt.Fprintf(b, "  and %d more because of it%s\n", n,
 			few(f.consequences, func(d Diagnostic) string {
 				if len(d.Assignments) > 0 {
 					return d.Assignments[0]
 				}
-				return d.about()
+				return d.subject()
 			}))
 	}
 	if more := f.more(f.alike); more != "" {
@@ -184,11 +185,11 @@ func (d Diagnostic) more(alike []Diagnostic) string {
 	if len(alike) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("and %d more of %s%s", len(alike), d.Code, few(alike, Diagnostic.about))
+	return fmt.Sprintf("and %d more of %s%s", len(alike), d.Code, few(alike, Diagnostic.subject))
 }
 
-// about returns the subject of a diagnostic: its path, or its position.
-func (d Diagnostic) about() string {
+// subject returns the subject of a diagnostic: its path, or its position.
+func (d Diagnostic) subject() string {
 	if at := d.positions(); d.Path == "" && len(at) > 0 {
 		return place(at[0])
 	}

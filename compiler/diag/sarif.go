@@ -18,7 +18,7 @@ func WriteSARIF(w io.Writer, ds []Diagnostic, version string) error {
 			rule.WithShortDescription(sarif.NewMultiformatMessageString().WithText(e.Title))
 			rule.WithFullDescription(sarif.NewMultiformatMessageString().WithText(e.Text))
 		}
-		message := d.Message + d.on()
+		message := d.Message + d.scopeText()
 		if more := d.more(nil); more != "" {
 			message += "\n" + more
 		}

@@ -25,7 +25,7 @@ func WriteText(w io.Writer, ds []Diagnostic, bold func(Severity, string) string)
 	var b strings.Builder
 	for _, d := range fold(ds) {
 		fmt.Fprintf(&b, "%s %s%s\n", bold(d.Severity, fmt.Sprintf("%s[%s]:", d.Severity, d.Code)),
-			d.Message, d.on())
+			d.Message, d.scopeText())
 		d.writeSites(&b, bold)
 		if d.Hint != "" {
 			fmt.Fprintf(&b, "  hint: %s\n", d.Hint)
@@ -80,7 +80,7 @@ func (d Diagnostic) where() string {
 	return at
 }
 
-func (d Diagnostic) on() string {
+func (d Diagnostic) scopeText() string {
 	switch n := len(d.Assignments); {
 	case n == 0 && d.Environment != "" && len(d.Sites) == 0:
 		return " in " + d.Environment
@@ -144,7 +144,7 @@ func WriteGitHub(w io.Writer, ds []Diagnostic) error {
 			fmt.Fprintf(&b, "file=%s,line=%d,col=%d,", property.Replace(at[0].File), at[0].Line,
 				at[0].Column)
 		}
-		message := d.Message + d.on()
+		message := d.Message + d.scopeText()
 		if more := d.more(nil); more != "" {
 			message += "\n" + more
 		}

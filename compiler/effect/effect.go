@@ -16,9 +16,9 @@
 // of changed pairs.
 //
 // In the hello-world example, suppose that dev gets another GREETING. The cluster type drone lists
-// no clusters, so it has one Way from drone to drone, with a count of 1. Of returns a Pair of this
-// way for hello-world-functional-test: Before and After have different Trees, so it is changed.
-// Counts of the Effect returns 5 changed pairs, one for each assignment of dev.
+// no clusters, so it has one Way from drone to drone, with a count of 1. Compare returns a Pair of
+// this way for hello-world-functional-test: Before and After have different Trees, so it is
+// changed. Counts of the Effect returns 5 changed pairs, one for each assignment of dev.
 package effect
 
 import (
@@ -132,10 +132,10 @@ type Effect struct {
 	Unchanged int
 }
 
-// Of compares two sides. same reports that both have equal assignments in the folder with a
-// name. Of does not read such a folder unless clusters move to it or from it. same may be
+// Compare compares two sides. same reports that both have equal assignments in the folder with a
+// name. Compare does not read such a folder unless clusters move to it or from it. same may be
 // nil. The error is the first one of Assigned.
-func Of(before, after *Side, same func(folder string) bool) (*Effect, error) {
+func Compare(before, after *Side, same func(folder string) bool) (*Effect, error) {
 	e := &Effect{Ways: ways(before, after)}
 	read := [2]map[string][]Assignment{{}, {}}
 	assigned := func(side int, folder string) ([]Assignment, error) {

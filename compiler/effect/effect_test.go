@@ -104,7 +104,7 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Of(c.before, c.after, nil)
+			e, err := Compare(c.before, c.after, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,13 +128,13 @@ func TestSameFoldersAreNotRead(t *testing.T) {
 			return assigned(folder)
 		}
 	}
-	e, err := Of(before, after, func(string) bool { return true })
+	e, err := Compare(before, after, func(string) bool { return true })
 	if err != nil || text(e) != "~ shop/till on a\n1 of 2 to 2" || !slices.Equal(read, []string{"shop", "shop.x"}) {
 		t.Errorf("%s, %v, read %v", text(e), err, read)
 	}
 	broken := errors.New("broken")
 	after.Assigned = func(string) ([]Assignment, error) { return nil, broken }
-	if _, err := Of(before, after, nil); !errors.Is(err, broken) {
+	if _, err := Compare(before, after, nil); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }
@@ -177,7 +177,7 @@ func TestRemovals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Of(c.before, c.after, nil)
+			e, err := Compare(c.before, c.after, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,9 +10,11 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
-// OfRecords compares two records of an environment; nil is an empty tree. To compare more than
+// CompareRecords compares two records of an environment; nil is an empty tree. To compare more than
 // two records, use a Reader.
-func OfRecords(before, after *tree.Record) (*Effect, error) { return new(Reader).Of(before, after) }
+func CompareRecords(before, after *tree.Record) (*Effect, error) {
+	return new(Reader).Compare(before, after)
+}
 
 // Reader compares a series of records, such as the commits of a branch. It remembers the content
 // of the last two records, so it reads the record of a folder once while that stays. The zero
@@ -32,13 +34,13 @@ type recordedFolder struct {
 	entries     []Cluster    // in a folder of entries
 }
 
-// Of compares two records of an environment; nil is an empty tree. Their trees are in git: the id
-// of a folder's record identifies the content of the folder.
+// Compare compares two records of an environment; nil is an empty tree. Their trees are in git: the
+// id of a folder's record identifies the content of the folder.
 //
 // It reads folders with equal records only if clusters move to or from them. Before, After, Ways
 // and Unchanged leave out cluster types without a differing folder or a moving cluster. An error
 // names the folder whose record cannot be read.
-func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
+func (r *Reader) Compare(before, after *tree.Record) (*Effect, error) {
 	c := &recordChange{Reader: r, busy: map[string]bool{}, moved: map[string]bool{}}
 	for n, record := range []*tree.Record{before, after} {
 		c.sides[n] = recordSide{record: record, listed: map[string]*tree.ClusterTypeEntry{},
@@ -62,7 +64,7 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 	if err := c.readClusters(); err != nil {
 		return nil, err
 	}
-	e, err := Of(c.side(0), c.side(1), c.same)
+	e, err := Compare(c.side(0), c.side(1), c.same)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func (r *Reader) Of(before, after *tree.Record) (*Effect, error) {
 	return e, nil
 }
 
-// recordChange is one call of Reader.Of.
+// recordChange is one call of Reader.Compare.
 type recordChange struct {
 	*Reader
 	sides [2]recordSide

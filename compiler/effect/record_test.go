@@ -109,7 +109,7 @@ func (s shape) with(change func(*shape)) shape {
 	return s
 }
 
-func TestOfRecords(t *testing.T) {
+func TestCompareRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		after *shape // nil for no record
 		want  string
@@ -137,7 +137,7 @@ func TestOfRecords(t *testing.T) {
 			if c.after != nil {
 				after = c.after.record(t, &read)
 			}
-			e, err := OfRecords(stores.record(t, &read), after)
+			e, err := CompareRecords(stores.record(t, &read), after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestReaderReadsRecordsOnce(t *testing.T) {
 	for i := range 5 {
 		var read []string
 		after := stores.with(func(s *shape) { s.entries["s1"] = []string{"store", "store.no"}[i%2] }).record(t, &read)
-		if _, err := r.Of(before, after); err != nil {
+		if _, err := r.Compare(before, after); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range read {
@@ -191,12 +191,12 @@ func TestReaderReadsRecordsOnce(t *testing.T) {
 	failed := errors.New("no answer")
 	r.Prefetch = func([]tree.ID) error { return failed }
 	var read []string
-	if _, err := r.Of(before, stores.with(func(s *shape) { s.folders["store"] = "" }).record(t, &read)); !errors.Is(err, failed) {
+	if _, err := r.Compare(before, stores.with(func(s *shape) { s.folders["store"] = "" }).record(t, &read)); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 }
 
-func TestOfRecordsFailsWhereOneCannotBeRead(t *testing.T) {
+func TestCompareRecordsFailsWhereOneCannotBeRead(t *testing.T) {
 	var read []string
 	a, b := stores.record(t, &read), stores.with(func(s *shape) { s.folders["store"] = "cart=2" }).record(t, &read)
 	for i := range b.ClusterTypes {
@@ -204,24 +204,24 @@ func TestOfRecordsFailsWhereOneCannotBeRead(t *testing.T) {
 			b.ClusterTypes[i].Record = tree.BlobID([]byte("other bytes"))
 		}
 	}
-	if _, err := OfRecords(a, b); !errors.As(err, new(*tree.RecordError)) || !strings.Contains(err.Error(), "the record of store: ") {
+	if _, err := CompareRecords(a, b); !errors.As(err, new(*tree.RecordError)) || !strings.Contains(err.Error(), "the record of store: ") {
 		t.Error(err)
 	}
 }
 
-// TestOfRecordsIsOfSides checks that the records that OfRecords does not read make no
+// TestCompareRecordsIsOfSides checks that the records that CompareRecords does not read make no
 // difference.
-func TestOfRecordsIsOfSides(t *testing.T) {
+func TestCompareRecordsIsOfSides(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 33))
 		var read []string
 		base := randomShape(rnd)
 		edited := base.with(func(s *shape) { s.edit(rnd) })
-		got, err := OfRecords(base.record(t, &read), edited.record(t, &read))
+		got, err := CompareRecords(base.record(t, &read), edited.record(t, &read))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := Of(base.side(), edited.side(), nil)
+		want, err := Compare(base.side(), edited.side(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (as *assignments) buildClusterType(ctx context.Context, s span,
 		if r.failed {
 			continue
 		}
-		if a := &as.in.Schedule.Assignments[i]; as.in.needsContent(a) && as.emitter.lacks(a) {
+		if a := &as.in.Schedule.Assignments[i]; as.in.needsContent(a) && as.emitter.lacksSource(a) {
 			missing, lacking = append(missing, i), lacking+1
 			continue
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/kalypso-io/kalypso/internal/address"
 )
 
-// beyond returns a diagnostic for each part of an assignment that exceeds the bounds of its
-// workspace, which fails the assignment. It checks where the assignment is and why, the source of
-// its manifests, the rendered objects, and the effects on machines. The platform's additions,
+// boundViolations returns a diagnostic for each part of an assignment that exceeds the bounds of
+// its workspace, which fails the assignment. It checks where the assignment is and why, the source
+// of its manifests, the rendered objects, and the effects on machines. The platform's additions,
 // such as its namespace service, have no bounds.
-func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnostic {
+func (e *emitter) boundViolations(i int, delivered *backends.Assignment) []diag.Diagnostic {
 	a := &e.in.Schedule.Assignments[i]
 	b := e.in.boundsOf(a.Workload, a.Workload.TargetRef(a.Target.Name))
 	if b.of == nil {
@@ -38,9 +38,9 @@ func (e *emitter) beyond(i int, delivered *backends.Assignment) []diag.Diagnosti
 	for _, key := range slices.Sorted(maps.Keys(a.Target.Labels)) {
 		labels = append(labels, key+"="+a.Target.Labels[key])
 	}
-	b.reportAll("labels", "labels", "may not have the labels ", without(b.of.Labels, labels))
+	b.reportAll("labels", "labels", "may not have the labels ", forbiddenNames(b.of.Labels, labels))
 	b.reportAll("", "policies", "may not be assigned by the policies ",
-		without(b.of.Policies, slices.Clone(a.Policies)))
+		forbiddenNames(b.of.Policies, slices.Clone(a.Policies)))
 	var sources []string
 	for _, source := range addresses(a.Manifests) {
 		if !b.of.Sources.Allow(source) || climbs(source) {
@@ -153,9 +153,9 @@ func (b *bounds) machine(m model.Manifests, user string) {
 	b.reportAll(b.manifests+".files", "machines.files", "may not put files on machines at ",
 		outside(p, of.Files))
 	b.reportAll(b.manifests+".deb", "machines.packages", "may not install ",
-		without(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
+		forbiddenNames(of.Packages, slices.Sorted(maps.Keys(p.Deb))))
 	b.reportAll(b.manifests+".units", "machines.units", "may not have the units ",
-		without(of.Units, slices.Sorted(maps.Keys(p.Units))))
+		forbiddenNames(of.Units, slices.Sorted(maps.Keys(p.Units))))
 	var users, capabilities []string
 	for _, name := range slices.Sorted(maps.Keys(p.Units)) {
 		u := p.Units[name]
@@ -164,7 +164,7 @@ func (b *bounds) machine(m model.Manifests, user string) {
 				users = append(users, r.as+" ("+name+r.by+")")
 			}
 		}
-		for _, capability := range without(of.Capabilities, capabilitiesOf(u)) {
+		for _, capability := range forbiddenNames(of.Capabilities, capabilitiesOf(u)) {
 			capabilities = append(capabilities, capability+" ("+name+")")
 		}
 	}
@@ -173,8 +173,8 @@ func (b *bounds) machine(m model.Manifests, user string) {
 		capabilities)
 }
 
-// without returns the names that patterns do not allow.
-func without(patterns model.Patterns, names []string) []string {
+// forbiddenNames returns the names that patterns do not allow.
+func forbiddenNames(patterns model.Patterns, names []string) []string {
 	return slices.DeleteFunc(names, patterns.Allow)
 }
 
@@ -231,7 +231,7 @@ func (b *bounds) rendered(p *model.Projection, namespace string) {
 			func(other string) bool { return !foreign(other) }); len(others) > 0 {
 			reaching = append(reaching, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
 		}
-		if others := without(b.of.Secrets, kubernetes.SecretsOf(items[i].Value)); len(others) > 0 {
+		if others := forbiddenNames(b.of.Secrets, kubernetes.SecretsOf(items[i].Value)); len(others) > 0 {
 			secrets = append(secrets, fmt.Sprintf("%s to %s", name, kubernetes.Few(others)))
 		}
 		if lacks := kubernetes.Lacks(items[i].Value, b.of.RequiredLabels); len(lacks) > 0 {

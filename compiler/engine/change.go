@@ -283,7 +283,7 @@ func (c *changes) assigned(folder string) ([]effect.Assignment, error) {
 	var folders []tree.Folder
 	if built {
 		folders = c.types[n].folders
-	} else if c.keeper.whole(folder) != "" {
+	} else if c.keeper.keepReason(folder) != "" {
 		folders = c.keeper.others(folder, nil)
 	}
 	out := make([]effect.Assignment, len(folders))

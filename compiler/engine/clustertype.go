@@ -429,8 +429,8 @@ func (k *keeper) clusterTypes() []clusterType {
 		case known[ct.Name] || tree.IsShard(ct.Name):
 		case !k.scope.builds(ct.Name):
 			out = append(out, clusterType{tree: tree.ClusterType{Name: ct.Name, Outside: true}})
-		case k.whole(ct.Name) != "":
-			content := &tree.Content{Kept: k.whole(ct.Name), Folders: k.others(ct.Name, nil),
+		case k.keepReason(ct.Name) != "":
+			content := &tree.Content{Kept: k.keepReason(ct.Name), Folders: k.others(ct.Name, nil),
 				Denied: k.retained.deniedOf(ct.Name)}
 			if was := k.records[ct.Name]; was != nil {
 				content.Facts = was.Facts

@@ -61,7 +61,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int,
 	for n, i := range numbers {
 		if a := assigned[n]; a != nil && a.Render {
 			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
-			projections[n].projection = kubernetes.Without(p, without[i])
+			projections[n].projection = kubernetes.WithoutCRDs(p, without[i])
 		}
 		late[n].Rendered = objectsOf(projections[n].projection)
 	}
@@ -78,7 +78,7 @@ func (e *emitter) emissions(ctx context.Context, numbers []int,
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
 			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics,
 				projections[n].diagnostics, specs[n].Diagnostics)
-			beyond := e.beyond(i, a)
+			beyond := e.boundViolations(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0,
 				projections[n].passing

@@ -296,9 +296,9 @@ func (e *Environment) Keys(ctx context.Context) (map[string]cache.Key, error) {
 	return out, nil
 }
 
-// Beside provides another output's records for clusters that errors hide, for a build without a
+// SetBeside provides another output's records for clusters that errors hide, for a build without a
 // record. of returns the record of a cluster type, or nil if the other output does not have it.
-func (e *Environment) Beside(of func(clusterType string) (*tree.ClusterTypeRecord, error)) {
+func (e *Environment) SetBeside(of func(clusterType string) (*tree.ClusterTypeRecord, error)) {
 	e.beside = of
 }
 

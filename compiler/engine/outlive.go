@@ -141,7 +141,7 @@ func (c *changes) keptNow(folder string) (map[string]bool, error) {
 	if !known || !c.scope.builds(folder) || c.assignments.types[n].same {
 		before, err := c.scope.record.Part(folder,
 			func(_, _ string, retains bool) bool { return retains })
-		if err != nil || before == nil || !known && c.keeper.whole(folder) == "" {
+		if err != nil || before == nil || !known && c.keeper.keepReason(folder) == "" {
 			return out, err
 		}
 		for i := range before.Assignments {

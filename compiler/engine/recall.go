@@ -56,7 +56,7 @@ func (as *assignments) typeKey(s *scope, r *retainedOutput, ct int) (key cache.K
 	for i := at.first; i < at.next; i++ {
 		a := &as.in.Schedule.Assignments[i]
 		content := needsContent(backend, a)
-		if a.Failed || as.in.Plan.Failed[i] || content && as.emitter.lacks(a) {
+		if a.Failed || as.in.Plan.Failed[i] || content && as.emitter.lacksSource(a) {
 			return key, false
 		}
 		tuple := &as.in.Plan.Tuples[as.in.Plan.TupleOf[i]]

@@ -30,7 +30,7 @@ func (c *changes) check() (out removalCheck, err error) {
 	if err != nil {
 		return out, err
 	}
-	of, err := effect.Of(before, after, c.same)
+	of, err := effect.Compare(before, after, c.same)
 	if err != nil {
 		return out, err
 	}
@@ -42,7 +42,7 @@ func (c *changes) check() (out removalCheck, err error) {
 	losing := leaves
 	if r := out.removals; r.Removed+r.Emptied+r.Clusters > 0 {
 		if after := c.withOtherShards(after); after != nil {
-			whole, err := effect.Of(before, after, c.ofThisBuild)
+			whole, err := effect.Compare(before, after, c.ofThisBuild)
 			if err != nil {
 				return out, err
 			}

@@ -150,9 +150,9 @@ func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (depe
 	return e.in.request.Library.Pinned(source)
 }
 
-// lacks reports whether an assignment needs the content of its source and cannot have it. Such an
-// assignment is not built, even if its emission is cached.
-func (e *emitter) lacks(a *schedule.Assignment) bool {
+// lacksSource reports whether an assignment needs the content of its source and cannot have it.
+// Such an assignment is not built, even if its emission is cached.
+func (e *emitter) lacksSource(a *schedule.Assignment) bool {
 	source, ok := dependency.SourceOf(a.Manifests)
 	if !ok {
 		return false

@@ -332,9 +332,8 @@ func (r *retainedOutput) deniedOf(clusterType string) []tree.DeniedTarget {
 	}
 	for _, d := range r.denied[clusterType] {
 		i, found := slices.BinarySearchFunc(out, d.DeploymentTarget,
-			func(d tree.DeniedTarget,
-				target string) int {
-				return strings.Compare(d.DeploymentTarget, target)
+			func(d tree.DeniedTarget, name string) int {
+				return strings.Compare(d.DeploymentTarget, name)
 			})
 		if !found {
 			out = slices.Insert(out, i, d)

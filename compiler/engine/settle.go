@@ -170,9 +170,9 @@ func (k *keeper) others(clusterType string, there map[string]bool) []tree.Folder
 	return out
 }
 
-// whole returns why a cluster type that has left the platform stays whole. It returns "" if the
-// cluster type is removed.
-func (k *keeper) whole(clusterType string) string {
+// keepReason returns why a cluster type that has left the platform stays whole. It returns "" if
+// the cluster type is removed.
+func (k *keeper) keepReason(clusterType string) string {
 	switch {
 	case k.in.Model.Incomplete:
 		return hiddenAssignments.kept("")

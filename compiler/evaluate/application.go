@@ -227,7 +227,7 @@ func (a *application) target(ctx context.Context, t *model.ApplicationTarget,
 	}
 	var ds []diag.Diagnostic
 	var constraints []string
-	for _, dir := range above(t.Dir) {
+	for _, dir := range foldersTo(t.Dir) {
 		ds = append(ds, a.refusals(dir)...)
 		for _, name := range []string{"values.yaml", "values.yml"} {
 			file := path.Join(dir, name)
@@ -282,8 +282,8 @@ func (a *application) refusals(dir string) (ds []diag.Diagnostic) {
 	return ds
 }
 
-// above returns the folders from the root to dir.
-func above(dir string) []string {
+// foldersTo returns the folders from the root to dir.
+func foldersTo(dir string) []string {
 	out := []string{"."}
 	for i, c := range dir {
 		if c == '/' {
@@ -323,7 +323,7 @@ func (a *application) load(ctx context.Context, name string, files []string,
 	for _, file := range files {
 		place.At = append(place.At, model.Position{File: file, Line: 1, Column: 1})
 	}
-	a.costs.At(place)
+	a.costs.SetPlace(place)
 	overlay, err := cuemodule.Overlay(a.tmp, nil)
 	if err != nil {
 		return nil, nil, err

@@ -56,7 +56,7 @@ func (e *Evaluator) split(text string) *Struct {
 	var regular []model.TreeField
 	for _, name := range p.names {
 		f := p.fields[name]
-		tree, ok := e.tree(p.within(conjunction(f.terms), f.terms...))
+		tree, ok := e.tree(p.withLets(conjunction(f.terms), f.terms...))
 		if !ok {
 			return nil
 		}
@@ -72,7 +72,7 @@ func (e *Evaluator) split(text string) *Struct {
 	out.Regular = model.StructTreeOf(regular...)
 	if len(p.rest) > 0 {
 		rest := &ast.StructLit{Elts: p.rest}
-		out.Rest = model.Expr(p.within(string(textOf(rest)), rest))
+		out.Rest = model.Expr(p.withLets(string(textOf(rest)), rest))
 	}
 	return out
 }
@@ -151,8 +151,8 @@ func (p *pieces) declare(d ast.Decl) bool {
 	return false
 }
 
-// within adds the lets that expressions need to their text.
-func (p *pieces) within(text string, all ...ast.Expr) string {
+// withLets adds the lets that expressions need to their text.
+func (p *pieces) withLets(text string, all ...ast.Expr) string {
 	needed := map[string]bool{}
 	var need func(ast.Node)
 	need = func(n ast.Node) {

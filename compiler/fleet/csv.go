@@ -159,7 +159,7 @@ func (c *csvCells) below(column string) []model.Field {
 	return c.fields
 }
 
-func (c *csvCells) at(column string) model.Position {
+func (c *csvCells) positionOf(column string) model.Position {
 	line, at := c.reader.FieldPos(c.columns[column])
 	return model.Position{File: c.file, Line: line, Column: at}
 }

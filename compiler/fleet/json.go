@@ -44,7 +44,7 @@ func (c valueCells) below(column string) []model.Field {
 	return v.Fields()
 }
 
-func (c valueCells) at(string) model.Position { return c.position }
+func (c valueCells) positionOf(string) model.Position { return c.position }
 
 // object adds an element of the list.
 func (inv *inventory) object(v model.Value, at model.Position) {
@@ -64,8 +64,8 @@ type lines struct {
 	start      int // of the line
 }
 
-// at returns the position of an offset in a file.
-func (l *lines) at(file string, offset int) model.Position {
+// positionAt returns the position of an offset in a file.
+func (l *lines) positionAt(file string, offset int) model.Position {
 	offset = min(offset, len(l.data))
 	for l.seen < offset {
 		next := bytes.IndexByte(l.data[l.seen:offset], '\n')
@@ -88,14 +88,15 @@ func (inv *inventory) readJSON(data []byte) *fault {
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 			offset, message = int(d.InputOffset()), "is no JSON: "+plain(err)
 		}
-		p := l.at("", offset)
+		p := l.positionAt("", offset)
 		return &fault{message: message, line: p.Line, column: p.Column,
 			hint: "correct the file, or export it again"}
 	}
 	noList := func() *fault {
-		p := l.at("", int(d.InputOffset()))
+		p := l.positionAt("", int(d.InputOffset()))
 		hint := "the file is a list of objects, or rows names the field that holds the list"
-		return &fault{message: "holds no list" + inv.in(), line: p.Line, column: p.Column, hint: hint}
+		return &fault{message: "holds no list" + inv.listText(), line: p.Line, column: p.Column,
+			hint: hint}
 	}
 	if inv.Rows != "" {
 		if d.PeekKind() != '{' {
@@ -121,7 +122,7 @@ func (inv *inventory) readJSON(data []byte) *fault {
 		if err != nil {
 			return broken(err)
 		}
-		at := l.at(inv.file, int(d.InputOffset())-len(raw))
+		at := l.positionAt(inv.file, int(d.InputOffset())-len(raw))
 		inv.raw(raw, at)
 	}
 	for _, err := d.ReadToken(); !errors.Is(err, io.EOF); _, err = d.ReadToken() {
@@ -132,8 +133,8 @@ func (inv *inventory) readJSON(data []byte) *fault {
 	return nil
 }
 
-// in names the field with the list.
-func (inv *inventory) in() string {
+// listText names the field with the list.
+func (inv *inventory) listText() string {
 	if inv.Rows == "" {
 		return ""
 	}
@@ -207,8 +208,9 @@ func (inv *inventory) readYAML(data []byte) *fault {
 		list = fieldOf(list, inv.Rows)
 	}
 	if len(docs) > 1 || list == nil || list.Kind != yaml.SequenceNode {
-		return &fault{message: "holds no list" + inv.in(), line: 1, hint: "the file is one list of " +
-			"objects, or rows names the field that holds the list"}
+		return &fault{message: "holds no list" + inv.listText(), line: 1,
+			hint: "the file is one list of " +
+				"objects, or rows names the field that holds the list"}
 	}
 	for _, n := range list.Content {
 		at := model.Position{File: inv.file, Line: n.Line, Column: n.Column}

@@ -18,14 +18,14 @@ type cells interface {
 	// below returns the fields of a column's object, or the columns that begin with its
 	// name and a dot, until the next call.
 	below(column string) []model.Field
-	// at returns the position of a column, or the beginning of the row if the row lacks the
+	// positionOf returns the position of a column, or the beginning of the row if the row lacks the
 	// column.
-	at(column string) model.Position
+	positionOf(column string) model.Position
 }
 
 // add makes a cluster from a row, or reports why it cannot.
 func (inv *inventory) add(of cells) {
-	b := &builder{inv: inv, cells: of, at: of.at(inv.Columns.Name)}
+	b := &builder{inv: inv, cells: of, at: of.positionOf(inv.Columns.Name)}
 	b.cluster.Inventory = inv.Name
 	b.name()
 	if b.bad {
@@ -74,7 +74,7 @@ func (b *builder) refuse(kind, column, message, hint string) {
 	if b.cluster.Name != "" {
 		message = "cluster " + b.cluster.Name + ": " + message
 	}
-	b.inv.refuse(kind, b.cluster.Name, b.cells.at(column), message, hint)
+	b.inv.refuse(kind, b.cluster.Name, b.cells.positionOf(column), message, hint)
 }
 
 // short cuts a text that is shown.

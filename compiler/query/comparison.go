@@ -225,11 +225,11 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after worklo
 	was, is := before.outside(both.classified), after.outside(both.classified)
 	pairs := []valuePair{pairOf("", was, is)}
 	for _, name := range was.set(placement) {
-		pairs = append(pairs, pairOf(name, was.on(name), is.on(name)))
+		pairs = append(pairs, pairOf(name, was.onType(name), is.onType(name)))
 	}
 	for _, p := range both.pairs[workload] {
 		if p.Changed() {
-			of := pairOf(p.ClusterType(), before.in(p.Way.From), after.in(p.Way.To))
+			of := pairOf(p.ClusterType(), before.inFolder(p.Way.From), after.inFolder(p.Way.To))
 			of.clusters = p.Way.Clusters
 			pairs = append(pairs, of)
 		}
@@ -243,8 +243,8 @@ func valuesThatDiffer(ctx context.Context, workload string, before, after worklo
 		return nil
 	}
 	for _, name := range before.set(apart) {
-		if len(after.in(name).all) > 0 {
-			pairs = append(pairs, pairOf(name, before.in(name), after.in(name)))
+		if len(after.inFolder(name).all) > 0 {
+			pairs = append(pairs, pairOf(name, before.inFolder(name), after.inFolder(name)))
 		}
 	}
 	pairs = slices.DeleteFunc(pairs, func(p valuePair) bool { return p.before == nil })
@@ -312,8 +312,8 @@ func pairOf(clusterType string, before, after workloadSide) valuePair {
 	return valuePair{clusterType: clusterType, before: onlyBefore, after: onlyAfter}
 }
 
-// on returns the assignments on a cluster type.
-func (c workloadSide) on(clusterType string) workloadSide {
+// onType returns the assignments on a cluster type.
+func (c workloadSide) onType(clusterType string) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return ct.TypeName() == clusterType })
 }
 
@@ -322,8 +322,8 @@ func (c workloadSide) outside(clusterTypes map[string]bool) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return !clusterTypes[ct.TypeName()] })
 }
 
-// in returns the assignments in the folder of a class.
-func (c workloadSide) in(folder string) workloadSide {
+// inFolder returns the assignments in the folder of a class.
+func (c workloadSide) inFolder(folder string) workloadSide {
 	return c.those(func(ct *model.ClusterType) bool { return ct.Name == folder })
 }
 

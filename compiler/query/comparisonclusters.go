@@ -63,7 +63,7 @@ func clustersOfBoth(before, after *engine.Environment, was, is []model.Digest) (
 		}
 		return s
 	}
-	of, err := effect.Of(side(before, after, was), side(after, before, is), nil)
+	of, err := effect.Compare(side(before, after, was), side(after, before, is), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func unknown(a *schedule.Absence) error {
 	}
 	var lines []string
 	for _, u := range a.Unknown {
-		lines = append(lines, u.In(a.Environment))
+		lines = append(lines, u.Message(a.Environment))
 	}
 	return errors.New(strings.Join(lines, "\n"))
 }

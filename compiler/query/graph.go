@@ -240,7 +240,7 @@ func gateTexts(g *model.Gates) (out []string) {
 		if r.Source == "none" {
 			say("rollout: is not waited for")
 		} else {
-			say("rollout: %s healthy%s", r.Min, within(r.Timeout))
+			say("rollout: %s healthy%s", r.Min, timeoutText(r.Timeout))
 		}
 		if r.MaxFailed > 0 {
 			say("rollout: at most %d failed", r.MaxFailed)
@@ -286,7 +286,7 @@ func gateTexts(g *model.Gates) (out []string) {
 	return out
 }
 
-func within(timeout time.Duration) string {
+func timeoutText(timeout time.Duration) string {
 	if timeout == 0 {
 		return ""
 	}

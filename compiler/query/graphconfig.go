@@ -194,13 +194,15 @@ func (d *dependencies) environment(e *engine.Environment) {
 	registered := d.group(e, "registrations", "registrations", 1)
 	for i := range e.Model.Registrations {
 		r := &e.Model.Registrations[i]
-		d.from(d.node(registered, e.Name+"/registration/"+r.Name, "registration", r.Name, r.Workspace),
+		d.addSource(d.node(registered, e.Name+"/registration/"+r.Name, "registration", r.Name,
+			r.Workspace),
 			model.Manifests{Git: &r.Git})
 	}
 	inventories := d.group(e, "inventories", "inventories", 1)
 	for i := range e.Model.Inventories {
 		if v := &e.Model.Inventories[i]; v.From != nil {
-			d.from(d.node(inventories, e.Name+"/inventory/"+v.Name, "inventory", v.Name), v.From.Manifests())
+			d.addSource(d.node(inventories, e.Name+"/inventory/"+v.Name, "inventory", v.Name),
+				v.From.Manifests())
 		}
 	}
 	for i := range e.Model.Workloads {
@@ -214,17 +216,17 @@ func (d *dependencies) environment(e *engine.Environment) {
 			if w.Registration != "" {
 				d.edge(id, e.Name+"/registration/"+w.Registration, "is brought by")
 			}
-			d.from(id, t.Manifests)
+			d.addSource(id, t.Manifests)
 		}
 	}
 	for i := range e.Schedule.Assignments { // a policy may have pinned another revision
 		a := &e.Schedule.Assignments[i]
-		d.from(targetID(e, a.Target.FullName), a.Manifests)
+		d.addSource(targetID(e, a.Target.FullName), a.Manifests)
 	}
 }
 
-// from adds an edge to the source of manifests, if they have one.
-func (d *dependencies) from(id string, m model.Manifests) {
+// addSource adds an edge to the source of manifests, if they have one.
+func (d *dependencies) addSource(id string, m model.Manifests) {
 	if s, has := dependency.SourceOf(m); has {
 		d.edge(id, d.source(s), "is taken from")
 	}

@@ -178,7 +178,7 @@ func (s *Schedule) add(c int, pairs []pair, known *pins, r *report) {
 	}
 	a.SparedBy = s.sparing(number, c)
 	if len(pinning) > 0 {
-		p := known.of(t, pinning)
+		p := known.apply(t, pinning)
 		a.Version, a.Manifests = p.version, p.manifests
 		a.Failed = len(p.problems) > 0
 		for _, d := range p.problems {

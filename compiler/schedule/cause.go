@@ -37,17 +37,18 @@ func (c *causes) all() string {
 // ofTarget returns the policy that explains why a deployment target has no assignment. That
 // policy selects the target but no cluster type, or its selector has a misspelt word.
 func (c *causes) ofTarget(target int) string {
-	return c.of("deploymentTargets", func(p *selection) bool { return contains(p.targets, target) })
+	return c.emptySelector("deploymentTargets",
+		func(p *selection) bool { return contains(p.targets, target) })
 }
 
 // ofType does the same for a cluster type.
 func (c *causes) ofType(clusterType int) string {
-	return cmp.Or(c.of("clusterTypes", func(p *selection) bool {
+	return cmp.Or(c.emptySelector("clusterTypes", func(p *selection) bool {
 		return contains(p.types, clusterType)
 	}), c.schedule.WithoutAssignments())
 }
 
-func (c *causes) of(side string, selects func(*selection) bool) string {
+func (c *causes) emptySelector(side string, selects func(*selection) bool) string {
 	for _, e := range c.empty {
 		for i := range c.schedule.selections {
 			if p := &c.schedule.selections[i]; p.policy == e.Policy && selects(p) {

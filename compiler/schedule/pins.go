@@ -21,8 +21,8 @@ type pinnedTarget struct {
 // pins remembers pinned targets, because many assignments share them.
 type pins struct{ known map[string]pinnedTarget }
 
-// of returns the target as the pins of these policies leave it.
-func (p *pins) of(t target, policies []*model.SchedulingPolicy) pinnedTarget {
+// apply returns the target as the pins of these policies leave it.
+func (p *pins) apply(t target, policies []*model.SchedulingPolicy) pinnedTarget {
 	key := t.FullName
 	for _, policy := range policies {
 		key += "/" + policy.Name // neither has a slash

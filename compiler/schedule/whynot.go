@@ -41,8 +41,8 @@ type Unknown struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// In returns the message that the environment does not have it, with a hint.
-func (u Unknown) In(environment string) string {
+// Message returns the message that the environment does not have it, with a hint.
+func (u Unknown) Message(environment string) string {
 	text := fmt.Sprintf("there is no %s %s in %s", u.Kind, u.Name, environment)
 	if u.Hint != "" {
 		text += "; " + u.Hint
@@ -153,7 +153,7 @@ func (a Absence) String() string {
 	fmt.Fprintf(&b, "%s is not assigned to %s in %s\n", a.DeploymentTarget, a.ClusterType,
 		a.Environment)
 	for _, u := range a.Unknown {
-		fmt.Fprintf(&b, "  %s\n", u.In(a.Environment))
+		fmt.Fprintf(&b, "  %s\n", u.Message(a.Environment))
 	}
 	for _, r := range a.Removals {
 		if r.Except {

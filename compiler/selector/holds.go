@@ -63,7 +63,7 @@ func (x *Index) structHolds(s *model.Selector, c *column, e int32) bool {
 
 // someHolds reports whether one of the values that e has in c satisfies s.
 func (x *Index) someHolds(s *model.Selector, c *column, e int32) bool {
-	values := c.of(e)
+	values := c.valuesOf(e)
 	for _, v := range values {
 		if x.valueHolds(s, c, e, v, values) {
 			return true
@@ -74,7 +74,7 @@ func (x *Index) someHolds(s *model.Selector, c *column, e int32) bool {
 
 // eachHolds reports whether all of the values that e has in c satisfy s.
 func (x *Index) eachHolds(s *model.Selector, c *column, e int32) bool {
-	values := c.of(e)
+	values := c.valuesOf(e)
 	for i, v := range values {
 		if !x.valueHolds(s, c, e, v, values[i:i+1]) {
 			return false

@@ -131,8 +131,8 @@ func (c *column) addValue(e int32, value string) {
 	c.distinct[n].entities = append(c.distinct[n].entities, e)
 }
 
-// of returns the values of entity e, in the form that they have in c.values.
-func (c *column) of(e int32) []int32 {
+// valuesOf returns the values of entity e, in the form that they have in c.values.
+func (c *column) valuesOf(e int32) []int32 {
 	if c == nil {
 		return nil
 	}

@@ -30,15 +30,15 @@ func VocabularyOf(entities iter.Seq[Facts]) Vocabulary {
 func (v Vocabulary) add(path string, facts Facts) {
 	for name, f := range facts {
 		below := model.JoinPath(path, model.Label(name))
-		v.at(path).names[name] = true
+		v.wordsAt(path).names[name] = true
 		for _, value := range f.Values {
-			v.at(below).values[value] = true
+			v.wordsAt(below).values[value] = true
 		}
 		v.add(below, f.Facts)
 	}
 }
 
-func (v Vocabulary) at(path string) words {
+func (v Vocabulary) wordsAt(path string) words {
 	w, ok := v[path]
 	if !ok {
 		w = words{names: make(map[string]bool), values: make(map[string]bool)}

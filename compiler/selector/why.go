@@ -69,7 +69,7 @@ func (x *Index) mismatches(s *model.Selector, c *column, e int32, path string) [
 	case model.OpField, model.OpOptional:
 		field := c.below[s.Key]
 		path = model.JoinPath(path, model.Label(s.Key))
-		values := field.of(e)
+		values := field.valuesOf(e)
 		if len(values) == 1 && values[0] == isStruct && aboutFields(&s.Args[0]) {
 			return x.mismatches(&s.Args[0], field, e, path)
 		}

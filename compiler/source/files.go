@@ -59,20 +59,20 @@ func (f *Files) Name(path string) (name string, within bool) {
 
 // ReadFile returns the content of a file, which is a regular one or a link to one.
 func (f *Files) ReadFile(name string) ([]byte, error) {
-	if data, over := f.over(name); over {
+	if data, over := f.overlay(name); over {
 		return data, nil
 	}
 	return regular.ReadFile(f.Path(name))
 }
 
-func (f *Files) over(name string) ([]byte, bool) {
+func (f *Files) overlay(name string) ([]byte, bool) {
 	data, over := f.Over[name]
 	return data, over
 }
 
 // Stat describes a file or folder. Links are followed.
 func (f *Files) Stat(name string) (fs.FileInfo, error) {
-	if data, over := f.over(name); over {
+	if data, over := f.overlay(name); over {
 		return overlaid{path.Base(name), int64(len(data)), 0o644}, nil
 	}
 	info, err := os.Stat(f.Path(name))
@@ -93,7 +93,7 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 		there[e.Name()] = e
 	}
 	for child := range f.within[name] {
-		if _, over := f.over(path.Join(name, child)); !over && there[child] != nil {
+		if _, over := f.overlay(path.Join(name, child)); !over && there[child] != nil {
 			continue // a folder, or a link to one
 		}
 		info, err := f.Stat(path.Join(name, child))
@@ -124,7 +124,7 @@ func (w folderFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func (w folderFiles) Open(name string) (fs.File, error) {
 	name = path.Join(w.dir, name)
-	if data, over := w.files.over(name); over {
+	if data, over := w.files.overlay(name); over {
 		info, err := w.files.Stat(name)
 		return overlayFile{bytes.NewReader(data), info}, err
 	}

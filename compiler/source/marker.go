@@ -18,9 +18,9 @@ var (
 	ApplicationMarker = Marker{"application", []string{"kalypso.yaml", "kalypso.cue"}}
 )
 
-// At reports whether a folder of a commit has one of the files; where is "." for the
+// Marks reports whether a folder of a commit has one of the files; where is "." for the
 // commit's root.
-func (m Marker) At(repo *git.Repository, commit git.Hash, where string) (bool, error) {
+func (m Marker) Marks(repo *git.Repository, commit git.Hash, where string) (bool, error) {
 	root, err := repo.CommitTree(commit)
 	if err != nil {
 		return false, err

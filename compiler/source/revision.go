@@ -138,7 +138,7 @@ func folderAt(repo *git.Repository, commit git.Hash, rel string, marker Marker) 
 	}
 	isOne := false
 	if found && e.Mode == git.FolderMode {
-		if isOne, err = marker.At(repo, commit, rel); err != nil {
+		if isOne, err = marker.Marks(repo, commit, rel); err != nil {
 			return nil, explain(err, where)
 		}
 	}
@@ -172,7 +172,7 @@ func explain(err error, what string) error {
 	case !errors.As(err, &missing):
 		return fmt.Errorf("%s: %w", what, err)
 	case missing.Reason == git.Partial:
-		return errors.New(missing.Of(what) + " and name that folder")
+		return errors.New(missing.Message(what) + " and name that folder")
 	}
-	return errors.New(missing.Of(what))
+	return errors.New(missing.Message(what))
 }

@@ -281,7 +281,7 @@ func (s *scanner) follow(f *scannedFile, needs map[string]Digest, followed map[s
 // embedded, so they are not read here either.
 func (s *scanner) embedded(by *scannedFile, e EmbeddedFile, needs map[string]Digest) {
 	name := path.Join(path.Dir(by.name), e.Name)
-	if data, over := s.over(name); over {
+	if data, over := s.overlay(name); over {
 		needs[name] = sha256.Sum256(data)
 		return
 	}

@@ -138,8 +138,8 @@ func (e *Evaluation) Begin(ctx context.Context) (*Part, error) {
 	return p, nil
 }
 
-// At sets the place that is evaluated from now on.
-func (p *Part) At(place Place) {
+// SetPlace sets the place that is evaluated from now on.
+func (p *Part) SetPlace(place Place) {
 	if p != nil {
 		p.place.Store(&place)
 	}

@@ -34,8 +34,9 @@ func (s *Supervisor) guard(now measurement) {
 	})
 	left := (first.maxCPU() - first.cpu) * time.Duration(len(s.active))
 	_ = s.options.Guard( // without it, bounds are kept less exactly
-		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.after(memory, together)},
-		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8, State: s.after(first.beyondCPU(), false)},
+		again.Limit{Memory: least.bounds.Memory / 8 * 9, State: s.stateAfter(memory, together)},
+		again.Limit{CPU: now.cpu + left + first.bounds.CPU/8,
+			State: s.stateAfter(first.beyondCPU(), false)},
 	)
 }
 

@@ -165,7 +165,7 @@ func (s *Supervisor) look() bool {
 	var state State
 	switch late := s.late(now); {
 	case trip != nil:
-		state = s.after(trip, together)
+		state = s.stateAfter(trip, together)
 	case late != nil:
 		state = s.spent().withLate(late)
 	default:
@@ -183,9 +183,9 @@ func (s *Supervisor) look() bool {
 	return false
 }
 
-// after returns the state in which the program begins again after a trip. together reports
+// stateAfter returns the state in which the program begins again after a trip. together reports
 // that the trip belongs to one of several evaluations, and that it is unknown which one.
-func (s *Supervisor) after(trip *Trip, together bool) State {
+func (s *Supervisor) stateAfter(trip *Trip, together bool) State {
 	state := s.spent()
 	if s.final || len(s.active) == 0 || slices.ContainsFunc(state.Trips, trip.repeats) {
 		state.Failed = trip

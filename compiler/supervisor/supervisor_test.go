@@ -58,7 +58,7 @@ func TestCPU(t *testing.T) {
 	}
 	other.End()
 	entity := Place{Entity: model.Ref{Collection: "configs", Name: "x"}, At: []model.Position{{File: "a.cue", Line: 3, Column: 4}}}
-	one.At(entity)
+	one.SetPlace(entity)
 	b.now.cpu += 200 * time.Millisecond
 	if b.look() || b.again == nil {
 		t.Fatal("dev has taken 1.1 s")
@@ -96,8 +96,8 @@ func TestPieces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(Options{})
 			e := b.Evaluation("environment dev", ofDev, least)
-			b.begin(t, e).At(Place{Files: 7})
-			b.begin(t, e).At(Place{}) // does not do anything except wait
+			b.begin(t, e).SetPlace(Place{Files: 7})
+			b.begin(t, e).SetPlace(Place{}) // does not do anything except wait
 			b.now.cpu += 1100 * time.Millisecond
 			if b.look(); b.again == nil || len(b.again.Sought) != 1 || len(b.again.Trips) != 0 || b.again.OneByOne {
 				t.Fatalf("%+v", b.again)
@@ -110,7 +110,7 @@ func TestPieces(t *testing.T) {
 			p := next.begin(t, e)
 			next.now.cpu += c.before
 			next.look()
-			p.At(c.piece)
+			p.SetPlace(c.piece)
 			next.look()
 			next.now.cpu += 510*time.Millisecond - c.before
 			if next.look(); next.again == nil || len(next.again.Sought) != 0 || len(next.again.Trips) != 1 {
@@ -160,7 +160,7 @@ func TestMemory(t *testing.T) {
 				}
 				second.End()
 				p := <-waits
-				p.At(Place{Files: 1})
+				p.SetPlace(Place{Files: 1})
 				next.now = now
 				if next.look(); next.again == nil || next.again.Trips[0].What != "environment prod" {
 					t.Errorf("%+v", next.again)
@@ -242,7 +242,7 @@ func TestNil(t *testing.T) {
 	e := s.Evaluation("environment dev", ofDev, least)
 	e.Identify(ofProd)
 	p, err := e.Begin(t.Context())
-	p.At(Place{})
+	p.SetPlace(Place{})
 	p.End()
 	if err != nil || e.Tripped() != nil {
 		t.Error(err)
@@ -294,7 +294,7 @@ func TestLate(t *testing.T) {
 			if want := (Bounds{least.CPU / lateCPU, least.Memory / lateMemory}); little.Trial() != "dev" || little.Late() != nil || e.bounds != want {
 				t.Errorf("%q, %q, %v", little.Trial(), little.Late(), e.bounds)
 			}
-			little.begin(t, e).At(Place{Files: 2})
+			little.begin(t, e).SetPlace(Place{Files: 2})
 			little.now.cpu = 200 * time.Millisecond
 			if little.look(); little.again == nil || len(little.again.Trips) != 1 || len(little.again.Sought) > 0 {
 				t.Fatalf("nothing is looked for within little: %+v", little.again)
@@ -315,7 +315,7 @@ func TestLate(t *testing.T) {
 // the supervisor does not look for the place.
 func TestSpent(t *testing.T) {
 	b := newBench(Options{})
-	b.begin(t, b.Evaluation("environment dev", ofDev, least)).At(Place{Files: 7})
+	b.begin(t, b.Evaluation("environment dev", ofDev, least)).SetPlace(Place{Files: 7})
 	b.now = measurement{cpu: 900 * time.Millisecond, memory: 2 << 30}
 	if b.look(); b.again == nil || len(b.again.Sought) != 1 {
 		t.Fatalf("%+v", b.again)
@@ -332,7 +332,7 @@ func TestSpent(t *testing.T) {
 	state.Sought = nil
 	state.OneByOne = true
 	again := newBench(Options{State: state})
-	again.begin(t, again.Evaluation("environment dev", ofDev, least)).At(Place{Files: 7})
+	again.begin(t, again.Evaluation("environment dev", ofDev, least)).SetPlace(Place{Files: 7})
 	again.now = measurement{cpu: 950 * time.Millisecond, memory: 2 << 30}
 	if again.look(); again.again == nil || len(again.again.Sought) != 0 || len(again.again.Trips) != 1 {
 		t.Errorf("it has taken 1.85 s: %+v", again.again)
@@ -347,7 +347,7 @@ func TestGuard(t *testing.T) {
 	b := newBench(Options{Guard: func(limits ...again.Limit) error { told, calls = limits, calls+1; return nil }})
 	e := b.Evaluation("environment dev", ofDev, least)
 	p := b.begin(t, e)
-	p.At(Place{Files: 1})
+	p.SetPlace(Place{Files: 1})
 	b.now = measurement{cpu: 400 * time.Millisecond}
 	b.look()
 	b.look()
@@ -360,7 +360,7 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	b.MayBeginAgain(false)
-	p.At(Place{Files: 2})
+	p.SetPlace(Place{Files: 2})
 	b.look()
 	failed := told[0].State.(State).Failed
 	if calls != 2 || failed == nil || failed.Place.Files != 2 {

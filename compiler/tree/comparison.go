@@ -126,7 +126,7 @@ func (pl *planner) compareContent(ctx context.Context, s surveyor, p *typePlan,
 	for _, path := range pl.before.unfinished[p.name] {
 		owned[path] = true
 	}
-	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.known(p.name), owned: owned,
+	c := &comparison{planner: pl, survey: s, typePlan: p, known: seen.matching(p.name), owned: owned,
 		refused: map[string]bool{}}
 	return c.compare(out, before)
 }
@@ -312,7 +312,7 @@ func (c *comparison) refuse(p, what, hint string) {
 // replaceFolder checks a folder in the place of a new file. The folder can be removed if everything
 // in it is obsolete; an empty folder can be removed if the path belongs to kalypso.
 func (c *comparison) replaceFolder(dir string, mine bool) error {
-	content, err := c.survey.within(dir)
+	content, err := c.survey.pathsIn(dir)
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (c *comparison) keep(p string) error {
 		return nil
 	}
 	c.report = append(c.report,
-		c.at.at(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
+		c.at.pointTo(diag.New(diag.KeptMissing, p+" has to be kept as it is, and is not there"), p).
 			Hinting("restore it from git, or correct the errors because of which it is kept"))
 	return nil
 }

@@ -273,7 +273,7 @@ func (at location) belongs(st *state, o Options) []problem {
 		}
 		message := fmt.Sprintf("the folder belongs to environment %s of platform %s, not to %s of %s",
 			environment, platform, o.Environment, o.Platform)
-		report := at.at(diag.New(diag.ForeignRecord, message), p)
+		report := at.pointTo(diag.New(diag.ForeignRecord, message), p)
 		hint := "write to a folder, or a branch, of its own"
 		if platform == o.Platform {
 			hint += fmt.Sprintf("; if %s was renamed to %s, write environments: %[2]s: formerly: %[1]q",
@@ -292,11 +292,11 @@ func (at location) belongs(st *state, o Options) []problem {
 
 // foreign reports that the file at p does not belong to kalypso.
 func (at location) foreign(p, what string) diag.Diagnostic {
-	return at.at(diag.New(diag.ForeignFile, p+" "+what), p)
+	return at.pointTo(diag.New(diag.ForeignFile, p+" "+what), p)
 }
 
-// at points a diagnostic to a path in the folder, as the user would open it.
-func (at location) at(report diag.Diagnostic, p string) diag.Diagnostic {
+// pointTo points a diagnostic to a path in the folder, as the user would open it.
+func (at location) pointTo(report diag.Diagnostic, p string) diag.Diagnostic {
 	return report.In(model.Position{File: at(p), Line: 1, Column: 1}, "")
 }
 

@@ -227,8 +227,8 @@ func (s *driftSurvey) own() error {
 	return nil
 }
 
-// beside returns the allowed files at the root beside the environment's files.
-func (s *gitSurvey) beside() (map[string]git.Entry, error) {
+// rootFiles returns the allowed files at the root beside the environment's files.
+func (s *gitSurvey) rootFiles() (map[string]git.Entry, error) {
 	if s.root.IsZero() {
 		return nil, nil
 	}

@@ -141,7 +141,7 @@ func (st *gitState) parse(s *gitSurvey, at location) ([]problem, error) {
 		return at.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.from(func(name string) ([]byte, ID, error) {
+	r.setSource(func(name string) ([]byte, ID, error) {
 		e := r.entry(name)
 		file, there := st.records[path.Base(ClusterTypeRecordPath(name))]
 		switch {
@@ -320,9 +320,9 @@ func (s *gitSurvey) file(p string) ([]byte, error) {
 	return data, nil
 }
 
-// within returns everything in the folder at dir, at any depth, except
+// pathsIn returns everything in the folder at dir, at any depth, except
 // folders. The paths are sorted.
-func (s *gitSurvey) within(dir string) ([]string, error) {
+func (s *gitSurvey) pathsIn(dir string) ([]string, error) {
 	entries, err := s.read(dir)
 	if err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func (s *gitSurvey) within(dir string) ([]string, error) {
 			paths = append(paths, p)
 			continue
 		}
-		below, err := s.within(p)
+		below, err := s.pathsIn(p)
 		if err != nil {
 			return nil, err
 		}

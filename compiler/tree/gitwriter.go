@@ -299,7 +299,7 @@ func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) 
 		}
 	}
 	for name, c := range changed {
-		e, err := g.at(before[name], c)
+		e, err := g.entryAfter(before[name], c)
 		if err != nil {
 			return git.Hash{}, err
 		}
@@ -317,9 +317,9 @@ func (g *treeEditor) apply(base git.Hash, changes []treeEdit) (git.Hash, error) 
 	return g.add(git.TreeKind, content)
 }
 
-// at returns the entry of a name after the changes; nil if the name has no
+// entryAfter returns the entry of a name after the changes; nil if the name has no
 // entry. before may be nil.
-func (g *treeEditor) at(before *git.Entry, c *nameChanges) (*git.Entry, error) {
+func (g *treeEditor) entryAfter(before *git.Entry, c *nameChanges) (*git.Entry, error) {
 	if c.own != nil && c.own.entry != nil {
 		if c.own.entry.ID.IsZero() {
 			return nil, nil

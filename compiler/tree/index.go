@@ -223,7 +223,7 @@ type indexing struct {
 
 // write writes the index. It does not sync it: a damaged index is ignored.
 func (x *indexing) write() error {
-	return x.in(ownFolder, func(in *os.Root) error {
+	return x.inFolder(ownFolder, func(in *os.Root) error {
 		temp := tempPath(indexPath)
 		f, err := x.create(in, temp, permissions(false))
 		if err != nil {

@@ -96,9 +96,10 @@ func (l *recordLines) part(wanted func(i int) bool) []byte {
 	return append(out, l.after...)
 }
 
-// from sets the source of the cluster types' records. read returns the bytes of a record with their
-// id, and they need not be trusted. addLocation adds the location to an error about a record.
-func (r *Record) from(read func(name string) ([]byte, ID, error), addLocation func(error) error) {
+// setSource sets the source of the cluster types' records. read returns the bytes of a record with
+// their id, and they need not be trusted. addLocation adds the location to an error about a record.
+func (r *Record) setSource(read func(name string) ([]byte, ID, error),
+	addLocation func(error) error) {
 	r.bytes = func(name string) ([]byte, error) {
 		data, id, err := read(name)
 		if err == nil {

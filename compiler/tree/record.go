@@ -135,7 +135,7 @@ func ParseRecord(data []byte, load func(name string) ([]byte, error)) (*Record, 
 	if r.ClusterTypes == nil {
 		r.ClusterTypes = []ClusterTypeEntry{}
 	}
-	r.from(identified(load), func(err error) error { return err })
+	r.setSource(identified(load), func(err error) error { return err })
 	return r, nil
 }
 

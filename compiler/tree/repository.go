@@ -100,11 +100,11 @@ func (b *Branch) Instead(dir string, from *Branch) error {
 	if err != nil {
 		return err
 	}
-	there, err := newGitSurvey(b.repository.git, is).beside()
+	there, err := newGitSurvey(b.repository.git, is).rootFiles()
 	if err != nil {
 		return err
 	}
-	then, err := newGitSurvey(b.repository.git, root).beside()
+	then, err := newGitSurvey(b.repository.git, root).rootFiles()
 	if err != nil {
 		return err
 	}

@@ -115,9 +115,9 @@ func (pl *planner) resolve(s surveyor, seen *statResult) (bool, error) {
 	return true, nil
 }
 
-// known returns the entries of the files that match the index, by path in the environment. A nil
+// matching returns the entries of the files that match the index, by path in the environment. A nil
 // statResult has no entries.
-func (seen *statResult) known(name string) map[string]entry {
+func (seen *statResult) matching(name string) map[string]entry {
 	known := map[string]entry{}
 	if seen == nil {
 		return known
@@ -145,7 +145,7 @@ func (pl *planner) intactRecords() (map[string]bool, error) {
 	if err != nil || seen == nil {
 		return intact, err
 	}
-	ids := seen.known(ownFolder)
+	ids := seen.matching(ownFolder)
 	for _, e := range pl.before.record.ClusterTypes {
 		if known, there := ids[ClusterTypeRecordPath(e.Name)]; there &&
 			known.blob() == (Blob{ID: e.Record}) {

@@ -93,7 +93,8 @@ func (d *Dir) loadRecord(s *survey, st *state) ([]problem, error) {
 		return d.unreadable(recordPath, err), nil
 	}
 	r := st.record
-	r.from(identified(func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }),
+	r.setSource(identified(
+		func(name string) ([]byte, error) { return d.clusterTypeBytes(r.entry(name)) }),
 		d.addLocation)
 	return nil, nil
 }

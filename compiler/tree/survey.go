@@ -22,9 +22,9 @@ type surveyor interface {
 	// holdsTree reports whether the folder at dir has exactly the files of the tree with the id. It
 	// returns false if it would have to read the files.
 	holdsTree(dir string, id ID) (bool, error)
-	// within returns everything in the folder at dir, at any depth, except folders, in a
+	// pathsIn returns everything in the folder at dir, at any depth, except folders, in a
 	// fixed order.
-	within(dir string) ([]string, error)
+	pathsIn(dir string) ([]string, error)
 	close() error
 }
 
@@ -182,9 +182,9 @@ func (s *survey) hash(p string) (ID, error) {
 	return ID(hex.EncodeToString(h.Sum(nil))), nil
 }
 
-// within returns everything in the folder at dir, at any depth, except folders, in a
+// pathsIn returns everything in the folder at dir, at any depth, except folders, in a
 // fixed order.
-func (s *survey) within(dir string) ([]string, error) {
+func (s *survey) pathsIn(dir string) ([]string, error) {
 	var paths []string
 	err := fs.WalkDir(s.root.FS(), dir, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {

@@ -140,7 +140,8 @@ func (w *writer) writeTree(ctx context.Context) error {
 		}
 	}
 	if records { // they are on the disk before the environment's record says so
-		err := w.in(recordsFolder, func(in *os.Root) error { return w.syncFolder(in, recordsFolder) })
+		err := w.inFolder(recordsFolder,
+			func(in *os.Root) error { return w.syncFolder(in, recordsFolder) })
 		if err != nil {
 			return err
 		}
@@ -197,7 +198,7 @@ func (w *writer) stageAll(ctx context.Context) error {
 		}
 		if p.record {
 			in(&files, func() error {
-				return w.in(stagedPath(recordsFolder), func(in *os.Root) error {
+				return w.inFolder(stagedPath(recordsFolder), func(in *os.Root) error {
 					return w.write(in, stagedPath(ClusterTypeRecordPath(p.name)), permissions(false),
 						bytesOf(out.encoded), !syncAll)
 				})
@@ -228,7 +229,7 @@ func (w *writer) stageInto(m missingFile, made []backends.File, sync bool) error
 		if err := w.mkdir(stagedPath(dir)); err != nil {
 			return err
 		}
-		err := w.in(stagedPath(dir), func(in *os.Root) error {
+		err := w.inFolder(stagedPath(dir), func(in *os.Root) error {
 			for _, f := range made[:len(names)] {
 				if err := w.write(in, stagedPath(m.dir+"/"+f.Path), permissions(f.Executable), bytesOf(f.Data),
 					sync); err != nil {
@@ -369,10 +370,10 @@ func (k disk) put(p string) error {
 	return k.root.Rename(stagedPath(p), p)
 }
 
-// in calls a function with a folder. Every operation on a path looks it up from the
-// root, folder by folder, which costs more than most operations. in does that once for
+// inFolder calls a function with a folder. Every operation on a path looks it up from the
+// root, folder by folder, which costs more than most operations. inFolder does that once for
 // several files of a folder.
-func (k disk) in(dir string, f func(*os.Root) error) error {
+func (k disk) inFolder(dir string, f func(*os.Root) error) error {
 	in, err := k.root.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -382,7 +383,7 @@ func (k disk) in(dir string, f func(*os.Root) error) error {
 
 // replace writes one of kalypso's own files atomically.
 func (k disk) replace(p string, content writing) error {
-	return k.in(path.Dir(p), func(in *os.Root) error {
+	return k.inFolder(path.Dir(p), func(in *os.Root) error {
 		if err := k.write(in, tempPath(p), permissions(false), content, true); err != nil {
 			return err
 		}

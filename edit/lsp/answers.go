@@ -40,7 +40,7 @@ func (s *server) fromCUE(q *question) reply {
 // for fields, CUE's server knows more.
 func (s *server) completion(q *question) reply {
 	items, all := []any{}, false
-	if n, ok := s.at(q.inDocument); ok {
+	if n, ok := s.cursorAt(q.inDocument); ok {
 		items, all = n.complete()
 	}
 	list := func(items []any) any { return map[string]any{"isIncomplete": false, "items": items} }
@@ -75,7 +75,7 @@ func merge(items []any, result any) []any {
 
 // hover answers a request for the meaning of a word.
 func (s *server) hover(q *question) reply {
-	n, ok := s.at(q.inDocument)
+	n, ok := s.cursorAt(q.inDocument)
 	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		if ok {
@@ -89,7 +89,7 @@ func (s *server) hover(q *question) reply {
 
 // definition answers a request for the declarations of a name.
 func (s *server) definition(q *question) reply {
-	if n, ok := s.at(q.inDocument); ok {
+	if n, ok := s.cursorAt(q.inDocument); ok {
 		if places := n.Definition(n.path, n.offset); len(places) > 0 {
 			return now(n.places(places))
 		}
@@ -99,7 +99,7 @@ func (s *server) definition(q *question) reply {
 
 // references answers a request for the uses of a name.
 func (s *server) references(q *question) reply {
-	if n, ok := s.at(q.inDocument); ok {
+	if n, ok := s.cursorAt(q.inDocument); ok {
 		if places := n.References(n.path, n.offset, q.Context.IncludeDeclaration); len(places) > 0 {
 			return now(n.places(places))
 		}
@@ -109,7 +109,7 @@ func (s *server) references(q *question) reply {
 
 // prepareRename answers a request for the name that a renaming would change.
 func (s *server) prepareRename(q *question) reply {
-	if n, ok := s.at(q.inDocument); ok {
+	if n, ok := s.cursorAt(q.inDocument); ok {
 		if at, can := n.Renamable(n.path, n.offset); can {
 			return now(n.place(at).Range)
 		}
@@ -120,7 +120,7 @@ func (s *server) prepareRename(q *question) reply {
 // rename renames an entity everywhere. CUE's server renames other names, except names that the
 // schema declares: the server would change them in CUE's cache.
 func (s *server) rename(q *question) reply {
-	if n, ok := s.at(q.inDocument); ok {
+	if n, ok := s.cursorAt(q.inDocument); ok {
 		if _, can := n.Renamable(n.path, n.offset); can {
 			return func(context.Context) (any, error) {
 				edits, err := n.Rename(n.path, n.offset, q.NewName)
@@ -169,7 +169,7 @@ func changesModules(edit json.RawMessage) bool {
 // codeAction answers a request for actions at a place: the fixes of kalypso's findings there,
 // and the actions of CUE's server.
 func (s *server) codeAction(q *question) reply {
-	n, ok := s.at(q.inDocument)
+	n, ok := s.cursorAt(q.inDocument)
 	wait := s.fromCUE(q)
 	return func(ctx context.Context) (any, error) {
 		actions := []any{}
@@ -191,7 +191,7 @@ func (s *server) codeAction(q *question) reply {
 
 // codeLens answers a request for the lenses above entities.
 func (s *server) codeLens(q *question) reply {
-	n, ok := s.at(q.inDocument)
+	n, ok := s.cursorAt(q.inDocument)
 	if !ok {
 		return now([]any{})
 	}

@@ -32,8 +32,8 @@ type cursor struct {
 	results *results // of the last compilation; nil before the first one
 }
 
-// at returns the place of a request. It returns false outside of platforms.
-func (s *server) at(p inDocument) (n cursor, ok bool) {
+// cursorAt returns the place of a request. It returns false outside of platforms.
+func (s *server) cursorAt(p inDocument) (n cursor, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.documents.at(p.TextDocument.URI)

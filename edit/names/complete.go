@@ -45,10 +45,10 @@ func (x *Index) Complete(path string, offset int) []Completion {
 	if f == nil || !f.part || offset < 0 || offset > len(f.Text) {
 		return nil
 	}
-	at := f.at(offset)
+	at := f.wordAtOffset(offset)
 	if at == nil {
 		with := read(File{path, slices.Concat(f.Text[:offset], []byte(cursor), f.Text[offset:])})
-		if at = with.at(offset); at == nil || at.Text != cursor {
+		if at = with.wordAtOffset(offset); at == nil || at.Text != cursor {
 			return nil // in a comment
 		}
 		at.End, at.Text = at.Start, ""
@@ -112,12 +112,12 @@ func (c *completer) labels(path []string) {
 		c.keys(key)
 		return
 	}
-	s := at(path)
+	s := slotAt(path)
 	switch {
 	case s == nil || len(path) > 0 && s.of == nil:
 	case s.labels == ofBoth && s.of.Name == "match" && s.key == "":
 		// Add the facts that a match can constrain.
-		for name, p := range at([]string{"#assignment"}).Fields {
+		for name, p := range slotAt([]string{"#assignment"}).Fields {
 			if model.References["#Assignment."+name] != "" {
 				c.label(name, OfLabel, "fact", p.Doc)
 			}
@@ -204,7 +204,7 @@ func labelKey(path []string, of side) (key string, ok bool) {
 
 // values adds the possible values of the field with a path.
 func (c *completer) values(path []string) {
-	s := at(path)
+	s := slotAt(path)
 	if s == nil {
 		return
 	}
@@ -261,7 +261,8 @@ func (c *completer) names(collection string, add func(name string, kind Kind, de
 // declaredHere reports whether a label of the word's own struct has the name. The name is then
 // not a completion.
 func (c *completer) declaredHere(collection, name string) bool {
-	if c.word.Kind == syntax.Identifier && at(c.word.Path) != nil && at(c.word.Path).names != "" {
+	if c.word.Kind == syntax.Identifier && slotAt(c.word.Path) != nil &&
+		slotAt(c.word.Path).names != "" {
 		return false // it is a value
 	}
 	return slices.ContainsFunc(c.file.uses, func(u use) bool {
@@ -356,9 +357,9 @@ const (
 	ofBoth
 )
 
-// at returns the schema's description of a path. It returns nil if the schema does not describe
+// slotAt returns the schema's description of a path. It returns nil if the schema does not describe
 // the path.
-func at(path []string) *slot {
+func slotAt(path []string) *slot {
 	if path == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) 
 	if f == nil {
 		return Hover{}, false
 	}
-	w := f.at(offset)
+	w := f.wordAtOffset(offset)
 	if w == nil {
 		return Hover{}, false
 	}
@@ -44,7 +44,7 @@ func (x *Index) Hover(ctx context.Context, path string, offset int, r *Results) 
 	} else if key := contractPath(w.Path); f.part && len(key) > 0 && w.Path[0] == "configs" {
 		h.Lines = r.composed(ctx, f, w.Path[1], key)
 	} else if w.Kind == syntax.Label && f.part {
-		if s := at(w.Path); s != nil && s.of != nil && s.of.Name == w.Text && s.of.Doc != "" {
+		if s := slotAt(w.Path); s != nil && s.of != nil && s.of.Name == w.Text && s.of.Doc != "" {
 			h.Lines = append(h.Lines, s.of.Doc)
 		}
 	}
@@ -113,7 +113,7 @@ func (f *file) wordAt(p model.Position) *syntax.Word {
 	if offset < 0 {
 		return nil
 	}
-	if w := f.at(offset); w != nil && w.Kind == syntax.Label {
+	if w := f.wordAtOffset(offset); w != nil && w.Kind == syntax.Label {
 		return w
 	}
 	var before *syntax.Word

@@ -121,7 +121,7 @@ func useOf(w *syntax.Word) (use, bool) {
 	case syntax.Identifier:
 		return entity(w.Scope.Resolve([]string{w.Text}))
 	case syntax.Text:
-		if s := at(w.Path); s != nil && s.names != "" && w.Text != "" {
+		if s := slotAt(w.Path); s != nil && s.names != "" && w.Text != "" {
 			return use{collection: s.names, name: w.Text}, true
 		}
 	}
@@ -190,8 +190,8 @@ func (f *file) place(w *syntax.Word) Place {
 	return p
 }
 
-// at returns the word at an offset. It returns nil if there is no word.
-func (f *file) at(offset int) *syntax.Word {
+// wordAtOffset returns the word at an offset. It returns nil if there is no word.
+func (f *file) wordAtOffset(offset int) *syntax.Word {
 	for i := range f.words {
 		if w := &f.words[i]; w.Start <= offset && offset <= w.End {
 			return w
@@ -298,16 +298,16 @@ func (x *Index) occurrences(f *file, u *use) []occurrence {
 // Definition returns the places of declaration of the name at an offset. It returns all of
 // them, because the files of a platform unify.
 func (x *Index) Definition(path string, offset int) []Place {
-	return x.found(path, offset, func(declares bool) bool { return declares })
+	return x.places(path, offset, func(declares bool) bool { return declares })
 }
 
 // References returns the places that refer to the name at an offset and, if declaration is set,
 // also its places of declaration.
 func (x *Index) References(path string, offset int, declaration bool) []Place {
-	return x.found(path, offset, func(declares bool) bool { return declaration || !declares })
+	return x.places(path, offset, func(declares bool) bool { return declaration || !declares })
 }
 
-func (x *Index) found(path string, offset int, wanted func(declares bool) bool) []Place {
+func (x *Index) places(path string, offset int, wanted func(declares bool) bool) []Place {
 	f, u := x.useAt(path, offset)
 	if u == nil {
 		return nil

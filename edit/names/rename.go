@@ -309,7 +309,7 @@ func (f *file) moved(w *syntax.Word) []Edit {
 			return []Edit{{f.place(v), "defaults"}}
 		}
 	}
-	outer := f.around(w)
+	outer := f.fieldAround(w)
 	if outer == nil {
 		return nil
 	}
@@ -331,8 +331,8 @@ func isValues(path []string) bool {
 		path[0] == "workloads" && path[len(path)-2] == "helm"
 }
 
-// around returns the smallest field around the field with a label.
-func (f *file) around(w *syntax.Word) *syntax.Field {
+// fieldAround returns the smallest field around the field with a label.
+func (f *file) fieldAround(w *syntax.Word) *syntax.Field {
 	var out *syntax.Field
 	for _, of := range f.fields {
 		if of != w.Field && of.Value <= w.Start && w.Field.End <= of.End &&

@@ -100,7 +100,7 @@ func Read(src []byte) *File {
 	first := slices.IndexFunc(r.Tokens, func(t Token) bool {
 		return t.Kind != token.ATTRIBUTE && t.Kind != token.COMMA
 	})
-	if first >= 0 && r.Tokens[first].Text == "package" && r.at(first+1) == token.IDENT {
+	if first >= 0 && r.Tokens[first].Text == "package" && r.kindAt(first+1) == token.IDENT {
 		r.Package = first + 1
 	}
 	root := &Scope{path: []string{}}
@@ -177,8 +177,8 @@ type reader struct {
 	open []token.Token // the brackets that close the open ones
 }
 
-// at returns the kind of a token. It returns EOF after the last one.
-func (r *reader) at(i int) token.Token {
+// kindAt returns the kind of a token. It returns EOF after the last one.
+func (r *reader) kindAt(i int) token.Token {
 	if i >= len(r.Tokens) {
 		return token.EOF
 	}
@@ -187,20 +187,20 @@ func (r *reader) at(i int) token.Token {
 
 // ends reports whether the current token closes an open bracket, or ends the file.
 func (r *reader) ends() bool {
-	t := r.at(r.i)
+	t := r.kindAt(r.i)
 	return t == token.EOF || slices.Contains(r.open, t)
 }
 
-// within calls read between two brackets until it reaches the last one. The current token is
+// readBrackets calls read between two brackets until it reaches the last one. The current token is
 // the first bracket.
-func (r *reader) within(last token.Token, read func()) {
+func (r *reader) readBrackets(last token.Token, read func()) {
 	r.i++
 	r.open = append(r.open, last)
 	for !r.ends() {
 		r.advance(read)
 	}
 	r.open = r.open[:len(r.open)-1]
-	if r.at(r.i) == last {
+	if r.kindAt(r.i) == last {
 		r.i++
 	}
 }
@@ -215,7 +215,7 @@ func (r *reader) advance(read func()) {
 }
 
 func (r *reader) declaration(in *Scope) {
-	switch t := r.at(r.i); {
+	switch t := r.kindAt(r.i); {
 	case t == token.COMMA, t == token.ATTRIBUTE, t == token.ELLIPSIS:
 		r.i++
 	case r.labelEnd(r.i) > 0:
@@ -224,9 +224,9 @@ func (r *reader) declaration(in *Scope) {
 		r.clause(in)
 	case in.parent == nil && t == token.IDENT &&
 		(r.Tokens[r.i].Text == "package" || r.Tokens[r.i].Text == "import"):
-		for r.i++; !r.ends() && r.at(r.i) != token.COMMA; {
-			if r.at(r.i) == token.LPAREN {
-				r.within(token.RPAREN, func() { r.i++ })
+		for r.i++; !r.ends() && r.kindAt(r.i) != token.COMMA; {
+			if r.kindAt(r.i) == token.LPAREN {
+				r.readBrackets(token.RPAREN, func() { r.i++ })
 				continue
 			}
 			r.i++
@@ -239,7 +239,7 @@ func (r *reader) declaration(in *Scope) {
 // clause reads a for, an if or a let, up to the following struct, which is a declaration.
 func (r *reader) clause(in *Scope) {
 	r.i++
-	for !r.ends() && r.at(r.i) != token.COMMA && r.at(r.i) != token.LBRACE {
+	for !r.ends() && r.kindAt(r.i) != token.COMMA && r.kindAt(r.i) != token.LBRACE {
 		before := r.i
 		if r.operand(nil, in); r.i == before {
 			return
@@ -250,10 +250,10 @@ func (r *reader) clause(in *Scope) {
 // labelEnd returns the index of the colon after the label that begins at a token. It returns 0
 // if no label begins there.
 func (r *reader) labelEnd(i int) int {
-	if r.at(i) == token.IDENT && r.at(i+1) == token.BIND {
+	if r.kindAt(i) == token.IDENT && r.kindAt(i+1) == token.BIND {
 		i += 2 // an alias
 	}
-	switch t := r.at(i); {
+	switch t := r.kindAt(i); {
 	case t == token.LBRACK:
 		i = r.matching(i, token.LBRACK, token.RBRACK)
 	case t == token.LPAREN:
@@ -263,16 +263,16 @@ func (r *reader) labelEnd(i int) int {
 	case t != token.IDENT && t != token.STRING && !t.IsKeyword():
 		return 0
 	}
-	if i++; r.at(i) == token.TILDE {
-		if i++; r.at(i) == token.LPAREN {
+	if i++; r.kindAt(i) == token.TILDE {
+		if i++; r.kindAt(i) == token.LPAREN {
 			i = r.matching(i, token.LPAREN, token.RPAREN)
 		}
 		i++
 	}
-	if r.at(i) == token.OPTION || r.at(i) == token.NOT {
+	if r.kindAt(i) == token.OPTION || r.kindAt(i) == token.NOT {
 		i++
 	}
-	if r.at(i) != token.COLON {
+	if r.kindAt(i) != token.COLON {
 		return 0
 	}
 	return i
@@ -281,7 +281,7 @@ func (r *reader) labelEnd(i int) int {
 // matching returns the index of the bracket that closes the one at i.
 func (r *reader) matching(i int, first, last token.Token) int {
 	for depth := 0; i < len(r.Tokens); i++ {
-		switch r.at(i) {
+		switch r.kindAt(i) {
 		case first:
 			depth++
 		case last:
@@ -311,7 +311,7 @@ func (r *reader) field(in *Scope) {
 		f.Value = r.Tokens[first].Start
 		r.expression(in.path, in)
 		f.Empty = r.i == first
-		f.Name = r.i == first+1 && r.at(first) == token.IDENT
+		f.Name = r.i == first+1 && r.kindAt(first) == token.IDENT
 	} else {
 		f.Empty = true
 	}
@@ -327,7 +327,7 @@ func Indent(src []byte, offset int) string {
 // key reads a label with its colon, and returns the scope of the value.
 func (r *reader) key(in *Scope, f *Field, colon int) *Scope {
 	start := r.Tokens[r.i].Start
-	if r.at(r.i+1) == token.BIND {
+	if r.kindAt(r.i+1) == token.BIND {
 		r.i += 2
 	}
 	t, name := r.Tokens[r.i], "*"
@@ -355,7 +355,7 @@ func (r *reader) key(in *Scope, f *Field, colon int) *Scope {
 // expression reads a value of the field with a path. The path is nil if the expression is not a
 // field's value.
 func (r *reader) expression(path []string, in *Scope) {
-	for !r.ends() && r.at(r.i) != token.COMMA {
+	for !r.ends() && r.kindAt(r.i) != token.COMMA {
 		before := r.i
 		if r.operand(path, in); r.i == before {
 			return
@@ -371,7 +371,7 @@ func (r *reader) operand(path []string, in *Scope) {
 	}
 	element := func(path []string) func() {
 		return func() {
-			switch r.at(r.i) {
+			switch r.kindAt(r.i) {
 			case token.COMMA:
 				r.i++
 			case token.FOR, token.IF, token.LET:
@@ -381,26 +381,27 @@ func (r *reader) operand(path []string, in *Scope) {
 			}
 		}
 	}
-	switch r.at(r.i) {
+	switch r.kindAt(r.i) {
 	case token.LBRACE:
 		scope := &Scope{parent: in, path: inside}
-		r.within(token.RBRACE, func() { r.declaration(scope) })
+		r.readBrackets(token.RBRACE, func() { r.declaration(scope) })
 	case token.LBRACK:
-		r.within(token.RBRACK, element(slices.Concat(inside, []string{"[]"})))
+		r.readBrackets(token.RBRACK, element(slices.Concat(inside, []string{"[]"})))
 	case token.LPAREN:
-		if r.i > 0 && (r.at(r.i-1) == token.IDENT || r.at(r.i-1) == token.RPAREN) {
+		if r.i > 0 && (r.kindAt(r.i-1) == token.IDENT || r.kindAt(r.i-1) == token.RPAREN) {
 			path = nil // the arguments of a call
 		}
-		r.within(token.RPAREN, element(path))
+		r.readBrackets(token.RPAREN, element(path))
 	case token.INTERPOLATION:
-		r.within(EndOfText, element(nil))
+		r.readBrackets(EndOfText, element(nil))
 	case token.STRING:
 		w := newWord(r.Tokens[r.i])
 		w.Kind, w.Path, w.Scope = Text, path, in
 		// A text in a comparison with a fact, as in #assignment.clusterType == "drone", is a
 		// value of the fact.
-		if i := r.i; i >= 4 && (r.at(i-1) == token.EQL || r.at(i-1) == token.NEQ) &&
-			r.at(i-2) == token.IDENT && r.at(i-3) == token.PERIOD && r.Tokens[i-4].Text == "#assignment" {
+		if i := r.i; i >= 4 && (r.kindAt(i-1) == token.EQL || r.kindAt(i-1) == token.NEQ) &&
+			r.kindAt(i-2) == token.IDENT && r.kindAt(i-3) == token.PERIOD &&
+			r.Tokens[i-4].Text == "#assignment" {
 			w.Path = []string{"#assignment", r.Tokens[i-2].Text}
 		}
 		r.Words = append(r.Words, w)
@@ -419,20 +420,20 @@ func (r *reader) reference(value []string, in *Scope) {
 	first.Kind, first.Path, first.Scope = Identifier, value, in
 	r.Words = append(r.Words, first)
 	path := []string{first.Text}
-	if r.i++; r.at(r.i) == token.BIND {
+	if r.i++; r.kindAt(r.i) == token.BIND {
 		r.i++ // it is the alias of a value
 		return
 	}
 	for {
 		n := r.i + 1
-		switch r.at(r.i) {
+		switch r.kindAt(r.i) {
 		case token.PERIOD:
-			if r.at(n) != token.IDENT && r.at(n) != token.STRING && !r.at(n).IsKeyword() {
+			if r.kindAt(n) != token.IDENT && r.kindAt(n) != token.STRING && !r.kindAt(n).IsKeyword() {
 				r.i++
 				return
 			}
 		case token.LBRACK:
-			if r.at(n) != token.STRING || r.at(n+1) != token.RBRACK ||
+			if r.kindAt(n) != token.STRING || r.kindAt(n+1) != token.RBRACK ||
 				r.Tokens[r.i].Start != r.Tokens[r.i-1].End {
 				return
 			}
@@ -443,7 +444,7 @@ func (r *reader) reference(value []string, in *Scope) {
 		path = slices.Concat(path, []string{w.Text})
 		w.Kind, w.Path, w.Scope = Reference, path, in
 		r.Words = append(r.Words, w)
-		if r.i = n + 1; r.at(r.i) == token.RBRACK && r.at(n-1) == token.LBRACK {
+		if r.i = n + 1; r.kindAt(r.i) == token.RBRACK && r.kindAt(n-1) == token.LBRACK {
 			r.i++
 		}
 	}

@@ -201,7 +201,7 @@ func (r *reader) history(ctx context.Context) error {
 	for i := range MaxCommits {
 		past, there, err := r.env.History.At(ctx, i)
 		if err == nil {
-			err = released.before(ctx, r.wanted.Commits, past, r.ringsOf)
+			err = released.setEffect(ctx, r.wanted.Commits, past, r.ringsOf)
 		}
 		if err != nil || !there {
 			return err
@@ -247,10 +247,10 @@ type releases struct {
 	newer session.Past
 }
 
-// before sets the effect of the last of some commits, given the commit before it. If there is no
+// setEffect sets the effect of the last of some commits, given the commit before it. If there is no
 // earlier commit, past is the zero Past. It sets the effect only if the commit is the newest
 // release of a ring.
-func (r *releases) before(ctx context.Context, commits []state.Commit, past session.Past,
+func (r *releases) setEffect(ctx context.Context, commits []state.Commit, past session.Past,
 	ringsOf func(*tree.Record) []state.Ring) error {
 	newer := r.newer
 	r.newer = past

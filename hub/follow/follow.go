@@ -192,9 +192,9 @@ func (f *Follower) again(err error) string {
 	return fmt.Sprintf("after %s, or %s where a branch has moved", pause, next)
 }
 
-// with returns the problems of environments, and one problem of the whole platform. If there is no
-// such problem, all is "".
-func (f *Follower) with(all string) map[string]string {
+// problemsWith returns the problems of environments, and one problem of the whole platform. If
+// there is no such problem, all is "".
+func (f *Follower) problemsWith(all string) map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := maps.Clone(f.problems)
@@ -211,7 +211,7 @@ func (f *Follower) with(all string) map[string]string {
 // saw records that the follower has seen the branches, even if none has moved. A problem with them
 // is over.
 func (f *Follower) saw() {
-	f.note(f.with(""), "")
+	f.note(f.problemsWith(""), "")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looked = time.Now()
@@ -237,7 +237,7 @@ func (f *Follower) Run(ctx context.Context) {
 		case err == nil:
 			f.saw()
 		case ctx.Err() == nil:
-			f.note(f.with(err.Error()), f.again(err))
+			f.note(f.problemsWith(err.Error()), f.again(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -362,7 +362,7 @@ func (f *Follower) take(ctx context.Context, from io.Reader, refs map[string]str
 		if l.Wanted == nil {
 			continue
 		}
-		is := f.of(l.Wanted.Environment)
+		is := f.wantedOf(l.Wanted.Environment)
 		if lost := lost(is, l.Wanted, refs); lost != "" {
 			gone[l.Wanted.Environment] = lost
 			continue
@@ -376,8 +376,8 @@ func (f *Follower) take(ctx context.Context, from io.Reader, refs map[string]str
 	}
 }
 
-// of returns the hub's wanted state of an environment, or nil if the hub does not have it.
-func (f *Follower) of(environment string) *state.DesiredState {
+// wantedOf returns the hub's wanted state of an environment, or nil if the hub does not have it.
+func (f *Follower) wantedOf(environment string) *state.DesiredState {
 	for _, is := range f.Hub.Fleet().Environments() {
 		if is.Environment == environment {
 			return is

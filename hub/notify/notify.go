@@ -85,7 +85,7 @@ func (n *Notifier) Look(ctx context.Context, t *Target) error {
 	environments := n.Hub.Fleet().Environments()
 	n.warn(t, environments)
 	for _, w := range environments {
-		if !t.in(w.Environment) {
+		if !t.covers(w.Environment) {
 			continue
 		}
 		if err := n.environment(ctx, t, w.Environment, known); err != nil {
@@ -144,8 +144,8 @@ func (h *releaseEvent) key(t *Target) string {
 		[]string{t.Name, string(h.event), h.release.Environment, h.release.Ring, h.release.Commit}, "/")
 }
 
-// of returns the events of releases after a time, the oldest first.
-func of(releases []api.Release, after time.Time) []releaseEvent {
+// eventsOf returns the events of releases after a time, the oldest first.
+func eventsOf(releases []api.Release, after time.Time) []releaseEvent {
 	var out []releaseEvent
 	for _, r := range releases {
 		for _, h := range []releaseEvent{{Promoted, r.At, r}, {Completed, r.Completed, r},
@@ -171,7 +171,7 @@ func (n *Notifier) environment(ctx context.Context, t *Target, environment strin
 	if _, begun := known[begin]; !begun {
 		return n.begin(ctx, t, begin, releases)
 	}
-	for _, h := range of(releases, now.Add(-oldest)) {
+	for _, h := range eventsOf(releases, now.Add(-oldest)) {
 		if !t.takes(h.event, environment) {
 			continue
 		}

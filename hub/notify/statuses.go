@@ -200,7 +200,7 @@ func (s *Statuses) status(ctx context.Context, f forge.Forge, w *state.DesiredSt
 		return nil
 	}
 	if !there || was.commit != is.commit {
-		before, err := s.before(ctx, &r.Release)
+		before, err := s.earlierCommits(ctx, &r.Release)
 		if err != nil {
 			return err
 		}
@@ -229,9 +229,10 @@ const (
 	maxCommits = 3
 )
 
-// before returns the commits of a ring before a release that never completed there. Their statuses
-// may still be pending, even if another hub wrote them.
-func (s *Statuses) before(ctx context.Context, is *api.Release) (commits []string, err error) {
+// earlierCommits returns the commits of a ring before a release that never completed there. Their
+// statuses may still be pending, even if another hub wrote them.
+func (s *Statuses) earlierCommits(ctx context.Context, is *api.Release) (commits []string,
+	err error) {
 	all, err := s.Hub.Store().Releases(ctx, state.In(is.Environment), maxBefore)
 	if err != nil {
 		return nil, err
@@ -313,7 +314,7 @@ func (s *Statuses) comment(ctx context.Context, f forge.Forge, w *state.DesiredS
 	}
 	mark := "<!-- kalypso-hub " + w.Environment + " -->"
 	text := mark + "\n"
-	if at := w.In(commit); at >= 0 && w.Commits[at].Effect != nil {
+	if at := w.IndexOf(commit); at >= 0 && w.Commits[at].Effect != nil {
 		text += onClusters(w.Commits[at].Effect) + "\n\n"
 	}
 	text += "| Where | On clusters | Failed on |\n|---|---|---|\n"

@@ -110,10 +110,10 @@ func (t *Target) check() error {
 
 // takes reports whether a target is for an event in an environment.
 func (t *Target) takes(e Event, environment string) bool {
-	return (len(t.Events) == 0 || slices.Contains(t.Events, e)) && t.in(environment)
+	return (len(t.Events) == 0 || slices.Contains(t.Events, e)) && t.covers(environment)
 }
 
-func (t *Target) in(environment string) bool {
+func (t *Target) covers(environment string) bool {
 	return len(t.Environments) == 0 || slices.Contains(t.Environments, environment)
 }
 

@@ -203,7 +203,7 @@ func itemsOf(found []finding) map[string][]api.Item {
 			}
 		}
 		item := applied.item(s)
-		item.State, item.Since = worst.state.String(), since(group)
+		item.State, item.Since = worst.state.String(), worstSince(group)
 		if applied.commit == "" && worst.state != state.ReportedFailed {
 			continue
 		}
@@ -240,9 +240,9 @@ func uidsOf(found []finding) map[string]string {
 	return out
 }
 
-// since returns the latest time at which an object entered the worst state, which is the first
+// worstSince returns the latest time at which an object entered the worst state, which is the first
 // object's. It is zero if one of them does not have that time.
-func since(group []finding) (last time.Time) {
+func worstSince(group []finding) (last time.Time) {
 	for _, f := range group {
 		if f.state != group[0].state {
 			break

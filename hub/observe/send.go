@@ -63,12 +63,12 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*FileReport, er
 	var out SendResult
 	for r, err := range reports {
 		if err != nil {
-			return out, out.until(err, "nothing from there on was sent")
+			return out, out.endError(err, "nothing from there on was sent")
 		}
 		sent, err := s.each(ctx, []FileReport{*r})
 		out.Unknown, out.Early = append(out.Unknown, sent.Unknown...), append(out.Early, sent.Early...)
 		if err != nil {
-			return out, out.until(err, "from "+r.Place+" on, nothing was taken")
+			return out, out.endError(err, "from "+r.Place+" on, nothing was taken")
 		}
 		out.Read++
 		if len(sent.Problems) == 0 {
@@ -85,8 +85,8 @@ func (s *Sender) SendEach(ctx context.Context, reports iter.Seq2[*FileReport, er
 	return out, nil
 }
 
-// until returns an error that ended sending, with the number of reports before it.
-func (s *SendResult) until(err error, rest string) error {
+// endError returns an error that ended sending, with the number of reports before it.
+func (s *SendResult) endError(err error, rest string) error {
 	if s.Read == 0 {
 		return fmt.Errorf("%w; %s", err, rest)
 	}

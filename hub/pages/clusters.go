@@ -65,7 +65,7 @@ func (s *Source) ClusterType(ctx context.Context, environment, name string,
 			}
 		}
 	}
-	out.Assigned, out.Part = view.Of(all, p)
+	out.Assigned, out.Part = view.PageOf(all, p)
 	return out, nil
 }
 
@@ -84,7 +84,7 @@ func (s *Source) Clusters(ctx context.Context, environment, contains string,
 		}
 	}
 	out := &view.Clusters{Environment: environment, Contains: contains, Observed: true}
-	listed, part := view.Of(all, p)
+	listed, part := view.PageOf(all, p)
 	out.Part = part
 	for _, c := range listed {
 		row := clusterRow(w, c)

@@ -245,7 +245,7 @@ func (s *Source) countAt(ctx context.Context, f state.Filter, at time.Time) (tal
 	}
 	parts, err := s.Hub.Store().PartsAt(ctx, at, f.Environments)
 	for p, n := range parts {
-		if p.In(f) {
+		if p.SelectedBy(f) {
 			tally.Add(&n)
 		}
 	}
@@ -275,8 +275,8 @@ func transitions(rows []api.Transition) []view.Transition {
 	return out
 }
 
-// before decodes a cursor, and returns 0 for "".
-func before(cursor string) (int64, error) {
+// decodeCursor decodes a cursor, and returns 0 for "".
+func decodeCursor(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
 	}
@@ -299,7 +299,7 @@ func (s *Source) History(ctx context.Context, of view.Selection, cursor string) 
 	if err != nil {
 		return nil, err
 	}
-	from, err := before(cursor)
+	from, err := decodeCursor(cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +327,7 @@ func (s *Source) Audit(ctx context.Context, cursor string) (*view.Audit, error) 
 	if i := access.From(ctx); i == nil || !i.Audits() {
 		return nil, missing("only an admin of all environments may see who did what")
 	}
-	from, err := before(cursor)
+	from, err := decodeCursor(cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (s *Source) Fleet(ctx context.Context, contains string, p view.Page) (*view
 		return contains == "" || strings.Contains(t.Workload, contains) ||
 			strings.Contains(t.Workspace, contains)
 	})
-	out.Workloads, out.Part = view.Of(all, p)
+	out.Workloads, out.Part = view.PageOf(all, p)
 	s.counted(of, out.Workloads)
 	return out, nil
 }
@@ -212,8 +212,9 @@ func (s *Source) Follow(ctx context.Context, feed *view.Feed) {
 	}
 }
 
-// at returns the commits from which an environment is compiled, in a ring or in its first one.
-func at(w *state.DesiredState, ring string) (compiled.At, error) {
+// commitsOf returns the commits from which an environment is compiled, in a ring or in its first
+// one.
+func commitsOf(w *state.DesiredState, ring string) (compiled.At, error) {
 	if len(w.Commits) == 0 || len(w.Commits[0].Rings) == 0 {
 		return compiled.At{}, missing("nothing was promoted to environment %s yet", w.Environment)
 	}
@@ -270,7 +271,7 @@ func inRing[T any](ctx context.Context, s *Source, environment, ring string,
 		return out, nil, err
 	}
 	rings = ringsOf(w, ring)
-	from, err := at(w, ring)
+	from, err := commitsOf(w, ring)
 	if err == nil {
 		out, err = of(ctx, from)
 	}

@@ -95,7 +95,7 @@ func (s *Source) Workload(ctx context.Context, name string, p view.Page) (*view.
 			}
 		}
 	}
-	out.Assignments, out.Part = view.Of(all, p)
+	out.Assignments, out.Part = view.PageOf(all, p)
 	for i := range out.Assignments {
 		a := &out.Assignments[i]
 		_, a.Counts = s.count(state.Filter{Environments: state.In(a.Environment), Class: a.ClusterType,
@@ -141,7 +141,7 @@ func (s *Source) Assignment(ctx context.Context, environment, clusterType,
 // the reason.
 func (s *Source) why(ctx context.Context, w *state.DesiredState, f *state.Folder,
 	out *view.Assignment) {
-	from, err := at(w, f.Ring)
+	from, err := commitsOf(w, f.Ring)
 	if err == nil {
 		var is *view.Assignment
 		if is, err = s.Compiled.Assignment(ctx, from, f.Name, out.Target); err == nil {

@@ -54,7 +54,7 @@ func (j *jar) name(name string) string {
 	return name
 }
 
-func (j *jar) about(name string) []byte { return []byte(name + "\x00" + j.bound) }
+func (j *jar) binding(name string) []byte { return []byte(name + "\x00" + j.bound) }
 
 // set sets a cookie that is valid for a time.
 func (j *jar) set(w http.ResponseWriter, name string, value any, life time.Duration) error {
@@ -65,7 +65,7 @@ func (j *jar) set(w http.ResponseWriter, name string, value any, life time.Durat
 	if data, err = json.Marshal(cookieContent{j.now().Add(life).Unix(), data}); err != nil {
 		return err
 	}
-	text := base64.RawURLEncoding.EncodeToString(j.aead.Seal(nil, nil, data, j.about(name)))
+	text := base64.RawURLEncoding.EncodeToString(j.aead.Seal(nil, nil, data, j.binding(name)))
 	http.SetCookie(w, j.cookie(name, text, int(life/time.Second)))
 	return nil
 }
@@ -90,7 +90,7 @@ func (j *jar) get(r *http.Request, name string, into any) bool {
 	if err != nil {
 		return false
 	}
-	data, err := j.aead.Open(nil, nil, text, j.about(name))
+	data, err := j.aead.Open(nil, nil, text, j.binding(name))
 	if err != nil {
 		return false
 	}

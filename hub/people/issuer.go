@@ -43,8 +43,8 @@ func newClient() *http.Client {
 	}
 }
 
-// in returns a context for requests to the issuer.
-func (i *issuer) in(
+// requestContext returns a context for requests to the issuer.
+func (i *issuer) requestContext(
 	ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, i.client)
 }
@@ -62,10 +62,10 @@ func (i *issuer) get(ctx context.Context) (*oidc.Provider, error) {
 	}
 	i.tried = now
 	// A caller that gives up does not stop the others that wait for the same answer.
-	provider, err := oidc.NewProvider(i.in(context.WithoutCancel(ctx)), i.address)
+	provider, err := oidc.NewProvider(i.requestContext(context.WithoutCancel(ctx)), i.address)
 	if other := (*oidc.IssuerMismatchError)(nil); errors.As(err, &other) &&
 		trimIssuer(other.Discovered) == trimIssuer(i.address) {
-		provider, err = oidc.NewProvider(i.in(context.WithoutCancel(ctx)), other.Discovered)
+		provider, err = oidc.NewProvider(i.requestContext(context.WithoutCancel(ctx)), other.Discovered)
 	}
 	if err != nil {
 		i.err = fmt.Errorf("the issuer %s: %w", i.address, short(err))
@@ -95,7 +95,8 @@ func (i *issuer) verify(ctx context.Context, token, audience string) (*oidc.IDTo
 	if err != nil {
 		return nil, nil, &unreachableError{err}
 	}
-	verified, err := provider.Verifier(&oidc.Config{ClientID: audience, Now: i.now}).Verify(i.in(ctx),
+	verified, err := provider.Verifier(&oidc.Config{ClientID: audience, Now: i.now}).Verify(
+		i.requestContext(ctx),
 		token)
 	if err != nil {
 		return nil, nil, err

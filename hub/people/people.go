@@ -130,7 +130,7 @@ func (p *People) Identify(r *http.Request) (*access.Identity, error) {
 	if p.cross.Check(r) != nil { // another site's page sent it, not the person with the session
 		return nil, nil
 	}
-	return p.Rules.Rules().of(s.Name, s.Groups), nil
+	return p.Rules.Rules().identityOf(s.Name, s.Groups), nil
 }
 
 // audit adds an action of a person to the audit.

@@ -114,8 +114,8 @@ func checkIssuer(address string) error {
 	return nil
 }
 
-// of returns the identity of a person in some groups, or nil if the groups give no role.
-func (r *Rules) of(name string, groups []string) *access.Identity {
+// identityOf returns the identity of a person in some groups, or nil if the groups give no role.
+func (r *Rules) identityOf(name string, groups []string) *access.Identity {
 	var all []access.Grant
 	for _, g := range r.Groups {
 		if slices.Contains(groups, g.Group) {
@@ -128,8 +128,8 @@ func (r *Rules) of(name string, groups []string) *access.Identity {
 	return &access.Identity{Name: name, Grants: all, Session: true}
 }
 
-// known returns the groups that a rule names.
-func (r *Rules) known(groups []string) []string {
+// namedGroups returns the groups that a rule names.
+func (r *Rules) namedGroups(groups []string) []string {
 	var out []string
 	for _, g := range r.Groups {
 		if slices.Contains(groups, g.Group) && !slices.Contains(out, g.Group) {

@@ -36,7 +36,7 @@ func (p *People) Handler() http.Handler {
 	mux.HandleFunc("GET /sign-in/{$}", p.begin)
 	mux.HandleFunc("GET /sign-in/callback", p.end)
 	mux.HandleFunc("GET /sign-in/out", p.ask)
-	mux.HandleFunc("POST /sign-in/out", p.out)
+	mux.HandleFunc("POST /sign-in/out", p.signOut)
 	return mux
 }
 
@@ -91,7 +91,7 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 	p.jar.clear(w, signInCookie)
 	q := r.URL.Query()
 	if !begun || subtle.ConstantTimeCompare([]byte(s.State), []byte(q.Get("state"))) == 0 {
-		p.over(w)
+		p.answerExpired(w)
 		return
 	}
 	again := "/sign-in/?" + url.Values{"to": {s.To}}.Encode()
@@ -119,12 +119,12 @@ func (p *People) end(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !first {
-		p.over(w)
+		p.answerExpired(w)
 		return
 	}
 	rules := p.Rules.Rules()
-	groups = rules.known(groups)
-	identity := rules.of(who, groups)
+	groups = rules.namedGroups(groups)
+	identity := rules.identityOf(who, groups)
 	if identity == nil {
 		if err := p.audit(r.Context(), who, "sign-in refused", subject,
 			"no group has a role"); err != nil {
@@ -153,7 +153,7 @@ func (p *People) exchange(ctx context.Context, code string, s *signIn) (who stri
 	if err != nil {
 		return "", nil, "", &unreachableError{err}
 	}
-	ctx = p.issuer.in(ctx)
+	ctx = p.issuer.requestContext(ctx)
 	token, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(s.Verifier))
 	if err != nil {
 		// The rest of the issuer's answer may contain secrets.
@@ -240,8 +240,8 @@ func (p *People) ask(w http.ResponseWriter, r *http.Request) {
 			"/sign-in/out", "Sign out", true})
 }
 
-// out ends a session, for this browser and for all copies of its cookie.
-func (p *People) out(w http.ResponseWriter, r *http.Request) {
+// signOut ends a session, for this browser and for all copies of its cookie.
+func (p *People) signOut(w http.ResponseWriter, r *http.Request) {
 	if p.cross.Check(r) != nil {
 		p.page(w, http.StatusForbidden, "Not signed out", "Another site's page asked for it.",
 			"/sign-in/out", "Sign out")
@@ -316,8 +316,8 @@ func (p *People) write(w http.ResponseWriter, status int, c content) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// over answers that a sign-in is no longer valid, or was used before.
-func (p *People) over(w http.ResponseWriter) {
+// answerExpired answers that a sign-in is no longer valid, or was used before.
+func (p *People) answerExpired(w http.ResponseWriter) {
 	const text = "This sign-in was not begun in this browser, or took more than ten minutes, or was " +
 		"done before."
 	p.page(w, http.StatusBadRequest, "Not signed in", text, "/sign-in/", "Sign in")

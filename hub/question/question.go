@@ -203,7 +203,7 @@ func Names(fleet *state.Fleet, f state.Filter) (warning string, err error) {
 		}},
 		{"commit", f.Base, isWhole(f.Base), func() []string { return bases(fleet, f.Environments) }},
 		{"cluster", f.Cluster, anyUnlisted(fleet, f.Environments),
-			func() []string { return known(fleet, f) }},
+			func() []string { return filteredClusters(fleet, f) }},
 	} {
 		if part.name == "" {
 			continue
@@ -233,8 +233,9 @@ func Join(a, b string) string {
 	return a + "; " + b
 }
 
-// known returns the clusters of some environments, and the cluster of a filter if they have it.
-func known(fleet *state.Fleet, f state.Filter) []string {
+// filteredClusters returns the clusters of some environments, and the cluster of a filter if they
+// have it.
+func filteredClusters(fleet *state.Fleet, f state.Filter) []string {
 	if news, there := fleet.News(f.Cluster); there &&
 		slices.ContainsFunc(news.Environments, f.Environments.Has) {
 		return []string{f.Cluster}

@@ -103,7 +103,7 @@ func (s past) countParts(ctx context.Context, at time.Time, f state.Filter, by [
 		return unavailable()
 	}
 	for p, tally := range parts {
-		if p.In(f) {
+		if p.SelectedBy(f) {
 			group(map[state.Dimension]string{state.ByEnvironment: p.Environment, state.ByRing: p.Ring,
 				state.ByClusterType: p.ClusterType, state.ByWorkload: p.Workload, state.ByVersion: p.Version,
 				state.ByBase: p.Base}).Add(&tally)
@@ -252,8 +252,8 @@ func errCursor() error {
 	return huma.Error422UnprocessableEntity("cursor is none that this hub has given for this list")
 }
 
-// before decodes the number before which a page begins; 0 means the newest.
-func (p *Page) before() (number int64, err error) {
+// beforeNumber decodes the number before which a page begins; 0 means the newest.
+func (p *Page) beforeNumber() (number int64, err error) {
 	there, err := p.read(&number)
 	if err == nil && there && number <= 0 {
 		err = errCursor()
@@ -270,8 +270,8 @@ func (p *Page) place() (at store.Place, err error) {
 	return at, err
 }
 
-// after decodes the position after which a page of assignments begins.
-func (p *Page) after() (at state.Position, err error) {
+// afterPosition decodes the position after which a page of assignments begins.
+func (p *Page) afterPosition() (at state.Position, err error) {
 	there, err := p.read(&at)
 	if err == nil && there && (at.Environment == "" || at.Cluster == "" || at.Target == "") {
 		err = errCursor()

@@ -157,7 +157,7 @@ func (a administration) getAudit(ctx context.Context,
 		return nil, huma.Error403Forbidden("the audit is of all environments, and " + i.Name +
 			" is admin of " + strings.Join(i.Scope(access.Admin), ", "))
 	}
-	before, err := in.before()
+	before, err := in.beforeNumber()
 	if err != nil {
 		return nil, err
 	}

@@ -161,7 +161,7 @@ func (s *server) getAssignments(ctx context.Context,
 		}
 		return &body[api.Assignments]{out}, err
 	}
-	after, err := in.after()
+	after, err := in.afterPosition()
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (s *server) getHistory(ctx context.Context, in *historyQuestion) (*body[api
 		return nil, err
 	}
 	f := store.Filter{Filter: selected, Since: in.Since, Until: in.Until}
-	if f.Before, err = in.before(); err != nil {
+	if f.Before, err = in.beforeNumber(); err != nil {
 		return nil, err
 	}
 	rows, next, err := s.Hub.Store().History(ctx, f, in.Limit)

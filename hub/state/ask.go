@@ -314,8 +314,8 @@ func (f *Fleet) Environments() []*DesiredState {
 // Part has the values that assignments counted together share.
 type Part struct{ Environment, Ring, ClusterType, Workload, Version, Base string }
 
-// In reports whether a filter selects all of a part, by the fields that a part has.
-func (p *Part) In(f Filter) bool {
+// SelectedBy reports whether a filter selects all of a part, by the fields that a part has.
+func (p *Part) SelectedBy(f Filter) bool {
 	return f.Environments.Has(p.Environment) && (f.Ring == "" || f.Ring == p.Ring) &&
 		(f.ClusterType == "" || f.ClusterType == p.ClusterType) &&
 		(f.Workload == "" || f.Workload == p.Workload) && (f.Version == "" || f.Version == p.Version) &&

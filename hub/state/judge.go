@@ -102,10 +102,10 @@ func (e *environment) running(c *cluster, target int, p *pair) (string, bool) {
 	if !known { // it is older than the known commits of the branch, or was never in it
 		return p.ran.Value(), p.ran != none && e.had(key, p.ran.Value())
 	}
-	if c.entry != "" && e.wanted.At(place, EntryKey(c.name)) != c.entry {
+	if c.entry != "" && e.wanted.DigestAt(place, EntryKey(c.name)) != c.entry {
 		return "", true
 	}
-	return e.wanted.At(place, key), true
+	return e.wanted.DigestAt(place, key), true
 }
 
 // resolve keeps the running digest of an assignment, if it is known, for the time when its commit
@@ -134,7 +134,7 @@ func (e *environment) edited(c *cluster, target int, p *pair, digest string) boo
 	place, known := e.byCommit[p.commit.Value()]
 	entry := EntryKey(c.name)
 	return known && p.digest == none && c.entry != "" &&
-		slices.Contains(e.byHand[entry], e.wanted.At(place, entry))
+		slices.Contains(e.byHand[entry], e.wanted.DigestAt(place, entry))
 }
 
 // editedMessage explains that a drifted assignment was edited in the branch. It returns "" for
@@ -193,7 +193,7 @@ func (f *Fleet) Expire(now time.Time) *Changes {
 		}
 		// Compute the states of clusters again that have waited for longer than the grace time.
 		for _, u := range e.unread {
-			if len(u.clusters) == 0 || !e.over(u, now) {
+			if len(u.clusters) == 0 || !e.isOverdue(u, now) {
 				continue
 			}
 			waited := u.clusters
@@ -229,9 +229,9 @@ type unreadCommit struct {
 // maxUnread is how many unread commits there may be before those that no cluster runs are dropped.
 const maxUnread = 1000
 
-// said returns an identifier of the running content of an assignment: the commit, or the digest
-// with the assignment. It returns none if neither was reported.
-func (e *environment) said(c *cluster, target int, p *pair) text {
+// runningID returns an identifier of the running content of an assignment: the commit, or the
+// digest with the assignment. It returns none if neither was reported.
+func (e *environment) runningID(c *cluster, target int, p *pair) text {
 	if p.digest == none {
 		return p.commit
 	}
@@ -252,7 +252,7 @@ func (e *environment) note(said text, at int64) *unreadCommit {
 			runs := map[text]bool{}
 			for _, c := range e.clusters {
 				for i := range c.pairs {
-					runs[e.said(c, i, &c.pairs[i])] = true
+					runs[e.runningID(c, i, &c.pairs[i])] = true
 				}
 			}
 			maps.DeleteFunc(e.unread, func(said text, _ *unreadCommit) bool { return !runs[said] })
@@ -268,8 +268,8 @@ func (e *environment) note(said text, at int64) *unreadCommit {
 // mayBeRead reports whether a hub may be about to read the unknown content that a cluster runs.
 // That is so if it was not reported for longer than the grace time.
 func (e *environment) mayBeRead(c *cluster, target int, p *pair, now time.Time) bool {
-	u := e.note(e.said(c, target, p), now.UnixMilli())
-	if u == nil || e.over(u, now) {
+	u := e.note(e.runningID(c, target, p), now.UnixMilli())
+	if u == nil || e.isOverdue(u, now) {
 		return false
 	}
 	u.clusters[c] = struct{}{}
@@ -290,7 +290,7 @@ func (e *environment) restoreUnread(c *cluster, target int, began time.Time) {
 	if p.state == Drifted {
 		first = 0
 	}
-	if u := e.note(e.said(c, target, p), first); u != nil && p.state == Progressing {
+	if u := e.note(e.runningID(c, target, p), first); u != nil && p.state == Progressing {
 		u.clusters[c] = struct{}{}
 	}
 }
@@ -298,14 +298,14 @@ func (e *environment) restoreUnread(c *cluster, target int, began time.Time) {
 // overdue reports whether a cluster has waited for longer than the grace time.
 func (e *environment) overdue(c *cluster, now time.Time) bool {
 	for _, u := range e.unread {
-		if _, waits := u.clusters[c]; waits && e.over(u, now) {
+		if _, waits := u.clusters[c]; waits && e.isOverdue(u, now) {
 			return true
 		}
 	}
 	return false
 }
 
-func (e *environment) over(u *unreadCommit, now time.Time) bool {
+func (e *environment) isOverdue(u *unreadCommit, now time.Time) bool {
 	return now.UnixMilli()-u.first > e.grace.Milliseconds()
 }
 
@@ -315,7 +315,7 @@ func (e *environment) unreadMessage(c *cluster, target int, p *pair) string {
 	if p.state != Progressing || p.reported == ReportedDrifted {
 		return ""
 	}
-	if _, known := e.running(c, target, p); known || e.said(c, target, p) == none {
+	if _, known := e.running(c, target, p); known || e.runningID(c, target, p) == none {
 		return ""
 	}
 	what, id := "commit", p.commit.Value()

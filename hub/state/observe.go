@@ -15,7 +15,7 @@ func (f *Fleet) Observe(r *Report) (*Changes, Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	received := r.Received.UTC().Truncate(time.Millisecond) // as it is stored
-	at := r.at(received)
+	at := r.observedAt(received)
 	changes := &Changes{}
 	if f.elsewhere(r) {
 		return changes, Outcome{Elsewhere: true}
@@ -132,8 +132,8 @@ func (h *contact) identifyOld(o *observation) {
 	h.late = lateSnapshot{o.UID, o.at, h.snapshot}
 }
 
-// at returns when a report was observed. Clocks of reporters may be wrong.
-func (r *Report) at(received time.Time) time.Time {
+// observedAt returns when a report was observed. Clocks of reporters may be wrong.
+func (r *Report) observedAt(received time.Time) time.Time {
 	at := r.At.UTC().Truncate(time.Millisecond)
 	switch first := time.UnixMilli(1).UTC(); { // 0 means never
 	case r.At.IsZero() || at.After(received):
@@ -193,7 +193,7 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []clusterTarg
 		}
 		c := e.byClust[r.Cluster]
 		for i := 0; c == nil && i < len(r.Items); i++ {
-			clusterType, _ := e.about(&r.Items[i], r.Cluster)
+			clusterType, _ := e.assignmentOf(&r.Items[i], r.Cluster)
 			if fo := e.byName[clusterType]; fo != nil && !fo.Listed && r.Cluster != "" {
 				c = f.place(now, e, r.Cluster, "", fo, false)
 				fo.recount()
@@ -209,9 +209,9 @@ func (f *Fleet) places(r *Report, now time.Time, changes *Changes) []clusterTarg
 	return out
 }
 
-// about returns the cluster type and the deployment target of an item. Both are "" if the
+// assignmentOf returns the cluster type and the deployment target of an item. Both are "" if the
 // environment does not have them, or if the item is about another cluster.
-func (e *environment) about(it *Item, cluster string) (clusterType, target string) {
+func (e *environment) assignmentOf(it *Item, cluster string) (clusterType, target string) {
 	if it.Assignment != "" {
 		environment, rest, _ := strings.Cut(it.Assignment, "/")
 		if environment != e.wanted.Environment {
@@ -230,7 +230,7 @@ func (e *environment) about(it *Item, cluster string) (clusterType, target strin
 
 func (f *Fleet) find(places []clusterTarget, it *Item) (clusterTarget, bool) {
 	for _, p := range places {
-		clusterType, target := p.env.about(it, p.cluster.name)
+		clusterType, target := p.env.assignmentOf(it, p.cluster.name)
 		if p.cluster.folder.ClusterType != clusterType {
 			continue
 		}
@@ -261,7 +261,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 		changed: p.changed,
 	}
 	said := unique.Make(it.origin())
-	is.from, is.fromAt = o.from(p, said)
+	is.from, is.fromAt = o.sourceOf(p, said)
 	if is.reported == ReportedOK {
 		is.message = none // it usually only names the commit
 	}
@@ -273,7 +273,7 @@ func (o *observation) take(at clusterTarget, it *Item) {
 		is.ran = unique.Make(digest)
 	}
 	if !known || is.digest != none { // another folder may have the same digest
-		e.note(e.said(c, target, &is), o.received.UnixMilli())
+		e.note(e.runningID(c, target, &is), o.received.UnixMilli())
 	}
 	if o.old() {
 		return
@@ -322,9 +322,9 @@ func (o *observation) take(at clusterTarget, it *Item) {
 	o.whole = o.whole && (o.Snapshot || !elsewhere && (!newer || !differs))
 }
 
-// from returns the source of an assignment, and the time of that information, given an item. The
-// latest information counts. Most events lack the source, and are about the known one.
-func (o *observation) from(p *pair, said place) (place, int64) {
+// sourceOf returns the source of an assignment, and the time of that information, given an item.
+// The latest information counts. Most events lack the source, and are about the known one.
+func (o *observation) sourceOf(p *pair, said place) (place, int64) {
 	if !o.Snapshot && said == nowhere {
 		return p.from, p.fromAt
 	}
@@ -378,5 +378,5 @@ func (e *environment) content(c *cluster, target int, p *pair) (folder, entry st
 	if !known {
 		return p.commit.Value(), ""
 	}
-	return e.wanted.At(place, e.key(c, target, p)), e.wanted.At(place, EntryKey(c.name))
+	return e.wanted.DigestAt(place, e.key(c, target, p)), e.wanted.DigestAt(place, EntryKey(c.name))
 }

@@ -220,7 +220,7 @@ func (f *Fleet) Conflicts(environment string) []string {
 	}
 	var out []string
 	for _, c := range e.clusters {
-		if is := c.contact.of(c.name); is.Problem() != "" {
+		if is := c.contact.contactOf(c.name); is.Problem() != "" {
 			out = append(out, c.name)
 		}
 	}
@@ -232,10 +232,10 @@ func (f *Fleet) Conflicts(environment string) []string {
 func (f *Fleet) Contact(cluster string) Contact {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.seen[cluster].of(cluster)
+	return f.seen[cluster].contactOf(cluster)
 }
 
-func (h *contact) of(cluster string) Contact {
+func (h *contact) contactOf(cluster string) Contact {
 	if h == nil {
 		return Contact{Cluster: cluster}
 	}

@@ -148,14 +148,14 @@ func (f *Folder) target(name string) *Target {
 	return &f.Targets[i]
 }
 
-// In returns the place of a commit in Commits, or -1 if it is not among them.
-func (w *DesiredState) In(commit string) int {
+// IndexOf returns the place of a commit in Commits, or -1 if it is not among them.
+func (w *DesiredState) IndexOf(commit string) int {
 	return slices.IndexFunc(w.Commits, func(c Commit) bool { return c.ID == commit })
 }
 
-// At returns the digest of a commit under a key, given its place in Commits, or "" if it has no
-// such digest.
-func (w *DesiredState) At(place int, key string) string {
+// DigestAt returns the digest of a commit under a key, given its place in Commits, or "" if it has
+// no such digest.
+func (w *DesiredState) DigestAt(place int, key string) string {
 	if digest, edited := w.Commits[place].Edited[key]; edited {
 		return digest
 	}
@@ -164,12 +164,12 @@ func (w *DesiredState) At(place int, key string) string {
 			return digest
 		}
 	}
-	return w.Now(key)
+	return w.Digest(key)
 }
 
-// Now returns the wanted digest under a key, or "" if it does not exist. It comes from the newest
-// record, even if somebody has edited the files.
-func (w *DesiredState) Now(key string) string {
+// Digest returns the wanted digest under a key, or "" if it does not exist. It comes from the
+// newest record, even if somebody has edited the files.
+func (w *DesiredState) Digest(key string) string {
 	if name, isEntry := strings.CutPrefix(key, ".entry/"); isEntry {
 		if c := w.Cluster(name); c != nil {
 			return c.Entry
@@ -185,7 +185,7 @@ func (w *DesiredState) Now(key string) string {
 
 // Recorded reports whether the record of any of the commits has a digest under a key.
 func (w *DesiredState) Recorded(key, digest string) bool {
-	return w.Now(key) == digest || slices.ContainsFunc(w.Commits, func(c Commit) bool {
+	return w.Digest(key) == digest || slices.ContainsFunc(w.Commits, func(c Commit) bool {
 		was, differs := c.Was[key]
 		return differs && was == digest
 	})

@@ -107,7 +107,7 @@ func (s *credentials) UseTokens(ctx context.Context, ids []string, at time.Time)
 	if len(ids) == 0 {
 		return nil
 	}
-	among, args := s.among(values(ids))
+	among, args := s.anyOf(values(ids))
 	_, err := s.exec(ctx, s.db, `UPDATE token SET used = ? WHERE id `+among,
 		append([]any{at.UnixMilli()}, args...)...)
 	return s.problem(err)

@@ -169,7 +169,7 @@ func (s *Store) texts(ctx context.Context, on querier, page []row, texts map[int
 		}
 	}
 	for some := range slices.Chunk(lacking, atOnce) {
-		among, args := s.among(some)
+		among, args := s.anyOf(some)
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			var id int64
 			var text string

@@ -63,12 +63,12 @@ func ReadAt(now time.Time, before, w *state.DesiredState) []api.Release {
 	}
 	known := len(w.Commits) // the place of the newest known commit, or the end
 	if len(before.Commits) > 0 {
-		if in := w.In(before.Commits[0].ID); in >= 0 {
+		if in := w.IndexOf(before.Commits[0].ID); in >= 0 {
 			known = in
 		}
 	}
 	for i := range out {
-		if w.In(out[i].Commit) >= known {
+		if w.IndexOf(out[i].Commit) >= known {
 			break
 		}
 		out[i].At = now

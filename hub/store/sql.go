@@ -145,8 +145,8 @@ func (s *database) list(width int, values []any) (string, []any) {
 	return "SELECT * FROM unnest(" + strings.Join(types, ", ") + ")", columns
 }
 
-// among returns an SQL condition that a column equals one of some values, which have the same type.
-func (s *database) among(values []any) (string, []any) {
+// anyOf returns an SQL condition that a column equals one of some values, which have the same type.
+func (s *database) anyOf(values []any) (string, []any) {
 	if !s.postgres {
 		list, args := s.list(1, values)
 		return "IN (" + list + ")", args
@@ -174,7 +174,7 @@ func isOneOf[T any](s *database, column string, of []T) (string, []any) {
 	case 1:
 		return column + " = ?", values
 	}
-	is, args := s.among(values)
+	is, args := s.anyOf(values)
 	return column + " " + is, args
 }
 
@@ -327,7 +327,7 @@ func (t *Tx) ids(ctx context.Context, texts map[string]int64) error {
 func (s *database) look(ctx context.Context, on querier, texts []string,
 	into map[string]int64) error {
 	for some := range slices.Chunk(texts, atOnce) {
-		among, args := s.among(values(some))
+		among, args := s.anyOf(values(some))
 		err := s.rows(ctx, on, func(r *sql.Rows) error {
 			var id int64
 			var text string

@@ -78,7 +78,7 @@ func (r *Repository) peel(id Hash, what string) (revision, error) {
 		o, err := r.Object(id)
 		var missing *MissingError
 		if errors.As(err, &missing) {
-			return revision{}, errors.New(missing.Of("commit " + what))
+			return revision{}, errors.New(missing.Message("commit " + what))
 		}
 		if err != nil {
 			return revision{}, err

@@ -79,7 +79,7 @@ func (p *IncomingPack) Finish(promisor bool) error {
 	}
 	err := settle(w.file)
 	if err == nil && promisor {
-		err = w.beside(p.sum, ".promisor", "")
+		err = w.writeBeside(p.sum, ".promisor", "")
 	} else {
 		w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+p.sum.String())
 	}

@@ -35,12 +35,12 @@ func (e *MissingError) Error() string {
 		return fmt.Sprintf("object %s is missing in the git repository %s; git fsck says more", e.ID,
 			e.Dir)
 	}
-	return e.Of(fmt.Sprintf("object %s of %s", e.ID, e.Dir))
+	return e.Message(fmt.Sprintf("object %s of %s", e.ID, e.Dir))
 }
 
-// Of returns the message that an object is missing, for the object with the name what, or for one
-// that needs it.
-func (e *MissingError) Of(what string) string {
+// Message returns the message that an object is missing, for the object with the name what, or for
+// one that needs it.
+func (e *MissingError) Message(what string) string {
 	switch e.Reason {
 	case Shallow:
 		return what + " is not in the shallow clone; run git fetch --unshallow, or let CI clone the " +

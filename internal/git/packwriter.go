@@ -185,15 +185,15 @@ func (w *PackWriter) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := w.beside(sum, ".keep", "kalypso\n"); err != nil {
+	if err := w.writeBeside(sum, ".keep", "kalypso\n"); err != nil {
 		return err
 	}
 	w.keep = w.name + ".keep"
 	return w.place(sum)
 }
 
-// beside sets the name of the pack, and writes a file of that name with another suffix.
-func (w *PackWriter) beside(sum Hash, suffix, text string) error {
+// writeBeside sets the name of the pack, and writes a file of that name with another suffix.
+func (w *PackWriter) writeBeside(sum Hash, suffix, text string) error {
 	w.name = filepath.Join(filepath.Dir(w.file.Name()), "pack-"+sum.String())
 	file := w.name + suffix
 	if err := w.repository.step(suffix[1:], file); err != nil {

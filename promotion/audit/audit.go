@@ -107,7 +107,7 @@ func (au *Auditor) stage(ctx context.Context, st *session.Stage, since time.Time
 	}
 	states = slices.Clone(states)
 	slices.Reverse(states)
-	first, err := au.since(ctx, st, states, since)
+	first, err := au.indexAt(ctx, st, states, since)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +187,10 @@ func (au *Auditor) audits(environment, ring string) bool {
 		environment)) && (au.state.Request.Ring == "" || ring == au.state.Request.Ring)
 }
 
-// since returns the index of the state that a stage had at a time. The states are sorted from the
+// indexAt returns the index of the state that a stage had at a time. The states are sorted from the
 // oldest on. It loads the statuses of the commits from there on. The first report of a commit's
 // rollout shows when it arrived, because the commit itself may be as old as its source.
-func (au *Auditor) since(ctx context.Context, st *session.Stage, states []session.Past,
+func (au *Auditor) indexAt(ctx context.Context, st *session.Stage, states []session.Past,
 	since time.Time) (int, error) {
 	const atOnce = 100
 	statuses := st.Environment.Repository.Statuses()

@@ -89,7 +89,7 @@ func (r *Reader) Effect(ctx context.Context, s Step) (*effect.Effect, error) {
 		failed = prefetch(ctx, r.env, hashes)
 		return failed
 	}
-	e, err := r.effects.Of(before, now)
+	e, err := r.effects.Compare(before, now)
 	if err != nil {
 		return nil, failed
 	}

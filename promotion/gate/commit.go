@@ -22,9 +22,9 @@ func Commit(p Policy, f CommitFacts, s Skip) []Verdict {
 	return skip(p, s, vs)
 }
 
-// rejected returns the verdict of an order to reject the commit, or to cancel it, and of orders
-// to reject commits that it contains.
-func rejected(_ Policy, f CommitFacts) []Verdict {
+// rejectVerdicts returns the verdict of an order to reject the commit, or to cancel it, and of
+// orders to reject commits that it contains.
+func rejectVerdicts(_ Policy, f CommitFacts) []Verdict {
 	order, id := cmp.Or(f.Rejected, f.Aborted), git.Short(f.Commit)
 	if order == nil {
 		return contains(f)
@@ -55,14 +55,16 @@ func contains(f CommitFacts) []Verdict {
 	return []Verdict{{State: Blocked, Reason: reason, Since: first.At.UTC()}}
 }
 
-func held(p Policy, f CommitFacts) []Verdict { return ordered(p.place()+" is held", f.Hold, f.Now) }
+func holdVerdicts(p Policy, f CommitFacts) []Verdict {
+	return ordered(p.place()+" is held", f.Hold, f.Now)
+}
 
-func frozen(p Policy, f CommitFacts) []Verdict {
+func freezeVerdicts(p Policy, f CommitFacts) []Verdict {
 	return ordered(p.Environment+" is frozen", f.Freeze, f.Now)
 }
 
-// rewritten returns the verdict on a commit that the history of the platform's branch lost.
-func rewritten(p Policy, f CommitFacts) []Verdict {
+// historyVerdicts returns the verdict on a commit that the history of the platform's branch lost.
+func historyVerdicts(p Policy, f CommitFacts) []Verdict {
 	if f.Reachable {
 		return nil
 	}

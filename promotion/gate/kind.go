@@ -41,16 +41,16 @@ const (
 
 // table has all kinds, in the order of verdicts.
 var table = []Kind{
-	{model.GateReject, Nobody, Waits, Event, rejected, nil},
-	{model.GateHold, Nobody, Holds, Event, held, nil},
-	{"freeze", Nobody, Holds, Event, frozen, nil},
-	{"history", Nobody, Waits, Event, rewritten, nil},
-	{model.GateAfter, Anybody, Waits, Event, after, nil},
+	{model.GateReject, Nobody, Waits, Event, rejectVerdicts, nil},
+	{model.GateHold, Nobody, Holds, Event, holdVerdicts, nil},
+	{"freeze", Nobody, Holds, Event, freezeVerdicts, nil},
+	{"history", Nobody, Waits, Event, historyVerdicts, nil},
+	{model.GateAfter, Anybody, Waits, Event, afterVerdicts, nil},
 	{"status", Anybody, Waits, Event, statuses, nil},
-	{model.GateSoak, Anybody, Waits, Event, soaks, nil},
+	{model.GateSoak, Anybody, Waits, Event, soakVerdicts, nil},
 	{"windows", Anybody, Waits, Event, windows, nil},
 	{model.GateErrors, Nobody, Waits, Candidate, nil, failures},
-	{model.GateKept, Nobody, Waits, Candidate, nil, kept},
+	{model.GateKept, Nobody, Waits, Candidate, nil, keptVerdicts},
 	{"removals", Anybody, Waits, Candidate, nil, removals},
 	{"budget", Anybody, Proposes, Candidate, nil, budgets},
 	{"policy", Anybody, Proposes, Candidate, nil, policies},

@@ -40,8 +40,8 @@ func failures(_ context.Context, p Policy, f ChangeFacts) []Verdict {
 	return tolerated(model.GateErrors, "assignment", "with errors", f.Change.Errors, p.AllowErrors)
 }
 
-// kept returns the verdict on folders that stay as they were.
-func kept(_ context.Context, p Policy, f ChangeFacts) []Verdict {
+// keptVerdicts returns the verdict on folders that stay as they were.
+func keptVerdicts(_ context.Context, p Policy, f ChangeFacts) []Verdict {
 	if f.Change == nil {
 		return nil
 	}

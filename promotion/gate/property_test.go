@@ -172,7 +172,7 @@ func TestSoakIsMonotone(t *testing.T) {
 			var as []answer
 			g := f
 			g.Now = t
-			for _, v := range soaks(p, g) {
+			for _, v := range soakVerdicts(p, g) {
 				as = append(as, answer{State: v.State, until: v.Until})
 			}
 			return as

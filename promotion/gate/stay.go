@@ -13,9 +13,9 @@ import (
 	"github.com/kalypso-io/kalypso/promotion/forge"
 )
 
-// after reports whether the commit has passed the stages before: it was there, and its rollout
-// has succeeded.
-func after(p Policy, f CommitFacts) []Verdict {
+// afterVerdicts reports whether the commit has passed the stages before: it was there, and its
+// rollout has succeeded.
+func afterVerdicts(p Policy, f CommitFacts) []Verdict {
 	switch {
 	case len(p.After) == 0:
 		return nil
@@ -27,8 +27,9 @@ func after(p Policy, f CommitFacts) []Verdict {
 	return []Verdict{each(p, f, rolledOut).verdict("")}
 }
 
-// soaks reports, for each soak gate, whether the commit has run long enough in the gate's stages.
-func soaks(p Policy, f CommitFacts) []Verdict {
+// soakVerdicts reports, for each soak gate, whether the commit has run long enough in the gate's
+// stages.
+func soakVerdicts(p Policy, f CommitFacts) []Verdict {
 	var vs []Verdict
 	for _, g := range p.Gates {
 		switch {
@@ -163,12 +164,13 @@ func rolledOut(s Stay) answer {
 	if a.State == Passed && s.Failing != "" {
 		a.reason += "; since " + instant(s.FailingSince) + ": " + printable(s.Failing)
 	}
-	a.reason += s.as()
+	a.reason += s.sameFilesText()
 	return a
 }
 
-// as names the base commit that first had the files of a stay. It returns "" if this commit did.
-func (s *Stay) as() string {
+// sameFilesText names the base commit that first had the files of a stay. It returns "" if this
+// commit did.
+func (s *Stay) sameFilesText() string {
 	if s.As == (tree.Source{}) {
 		return ""
 	}
@@ -223,10 +225,10 @@ func soaked(s Stay, now time.Time, g *model.SoakGate) answer {
 	if ran := now.Sub(s.Since); ran < wanted {
 		a.State, a.until = Pending, s.Since.Add(wanted)
 		a.reason = fmt.Sprintf("soaking in %s for %s of %s, until %s", where, elapsed(ran), Span(wanted),
-			instant(a.until)) + again + s.as()
+			instant(a.until)) + again + s.sameFilesText()
 		return a
 	}
 	a.reason = fmt.Sprintf("soaked in %s for %s, since %s", where, Span(wanted), instant(s.Since)) +
-		again + s.as()
+		again + s.sameFilesText()
 	return a
 }

@@ -45,10 +45,10 @@ func windows(p Policy, f CommitFacts) []Verdict {
 	case f.Now.IsZero():
 		return []Verdict{{State: Pending, Reason: "what time it is is not known"}}
 	}
-	return []Verdict{within(deny, allow, f.Now).verdict("")}
+	return []Verdict{windowAnswer(deny, allow, f.Now).verdict("")}
 }
 
-func within(deny []opening, allow [][]opening, now time.Time) answer {
+func windowAnswer(deny []opening, allow [][]opening, now time.Time) answer {
 	denied := slices.DeleteFunc(slices.Clone(deny),
 		func(o opening) bool { return !o.Parsed.Contains(now) })
 	if len(denied) > 0 {

@@ -150,7 +150,7 @@ func (r *Repository) Orders(ctx context.Context) ([]*Order, error) {
 // rename changes an order about a renamed environment to its present name.
 func (o *Order) rename(names Names) {
 	if o.Kind != "reject" && o.Kind != "readmit" { // which are about commits
-		o.About = names.of(o.About, "./")
+		o.About = names.currentName(o.About, "./")
 	}
 }
 

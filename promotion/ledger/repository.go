@@ -25,8 +25,9 @@ type Repository struct {
 // apply to the environment with the present name.
 type Names map[string]string
 
-// of returns the name that something with the name of an environment, or of a stage, has now.
-func (n Names) of(name, separators string) string {
+// currentName returns the name that something with the name of an environment, or of a stage, has
+// now.
+func (n Names) currentName(name, separators string) string {
 	end := len(name)
 	if i := strings.IndexAny(name, separators); i >= 0 {
 		end = i

@@ -63,7 +63,7 @@ func (l *Statuses) Load(ctx context.Context, commits ...git.Hash) error {
 		for i := range l.known[c] {
 			s := &l.known[c][i]
 			if id, own := strings.CutPrefix(s.Name, StatusName("")); own {
-				s.Name = StatusName(l.names.of(id, "/:"))
+				s.Name = StatusName(l.names.currentName(id, "/:"))
 			}
 		}
 	}

@@ -255,7 +255,7 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	if c.State == forge.Success {
 		if stay.Failing, stay.OKSince = "", r.OKSince; r.Failing != nil {
 			stay.Failing, stay.FailingSince = r.Failing.Reason, r.Failing.Since
-		} else if since := r.held(); ob.unrecorded[st] && r.OKSince.Equal(ob.state.Now) &&
+		} else if since := r.unchangedSince(); ob.unrecorded[st] && r.OKSince.Equal(ob.state.Now) &&
 			!since.IsZero() {
 			stay.OKSince = since
 		}
@@ -267,7 +267,7 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	} else {
 		stay.Reason = r.Reason
 	}
-	if since := r.held(); ob.unrecorded[st] && r.State == forge.Success && !since.IsZero() {
+	if since := r.unchangedSince(); ob.unrecorded[st] && r.State == forge.Success && !since.IsZero() {
 		stay.Since = since
 	}
 	if stay.Entered.IsZero() { // nobody has reported it yet
@@ -276,9 +276,9 @@ func (ob *Observer) asOfNow(ctx context.Context, st *session.Stage, stay gate.St
 	return stay, nil
 }
 
-// held returns the time since which all clusters have been in their states; zero if one does not
-// report that.
-func (r *Rollout) held() (last time.Time) {
+// unchangedSince returns the time since which all clusters have been in their states; zero if one
+// does not report that.
+func (r *Rollout) unchangedSince() (last time.Time) {
 	if r.Counts == nil {
 		return last
 	}

@@ -24,12 +24,12 @@ import (
 func (m *maker) describe(st *session.Stage, step *Step) {
 	limits := st.Environment.Repository.Forge.Limits()
 	step.Title = message.Clip(m.title(st, step), limits.Title)
-	step.Body = within(limits.Body, m.head(st, step), m.reproduce(st, step), step.Prepared.report,
+	step.Body = limitBody(limits.Body, m.head(st, step), m.reproduce(st, step), step.Prepared.report,
 		m.state.Platform.Subject.Form())
 }
 
-// within returns a body of at most a number of characters; 0 is not a limit.
-func within(limit int, head, tail string, r *compare.Report, form subject.Form) string {
+// limitBody returns a body of at most a number of characters; 0 is not a limit.
+func limitBody(limit int, head, tail string, r *compare.Report, form subject.Form) string {
 	for _, most := range []int{200, 50, 10, 0} {
 		body := head + details(r, most, form) + tail
 		if limit == 0 || utf8.RuneCountInString(body) <= limit {

@@ -46,7 +46,7 @@ func TestBodyWithinLimit(t *testing.T) {
 			head.WriteString("### Promote\n\n")
 			changes(&head, &Step{Prepared: &PreparedCommit{report: r}}, subject.Form{})
 			const tail = "Reproduce: `kalypso verify`\n"
-			body := within(limit, head.String(), tail, r, subject.Form{})
+			body := limitBody(limit, head.String(), tail, r, subject.Form{})
 			if n := utf8.RuneCountInString(body); n > limit {
 				t.Errorf("%d characters", n)
 			}
@@ -69,7 +69,7 @@ func TestBodyWithinLimit(t *testing.T) {
 			}
 		})
 	}
-	if body := within(40, strings.Repeat("ü", 100), "tail", nil, subject.Form{}); body != strings.Repeat("ü", 33)+"…\n\ntail" {
+	if body := limitBody(40, strings.Repeat("ü", 100), "tail", nil, subject.Form{}); body != strings.Repeat("ü", 33)+"…\n\ntail" {
 		t.Errorf("%q", body)
 	}
 }

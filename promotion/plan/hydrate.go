@@ -106,7 +106,7 @@ func (pl *Planner) Hydrate(ctx context.Context, st *session.Stage) (out *StageSt
 	if err != nil || len(bases) == 0 {
 		return nil, nil, cmp.Or(err, errors.New("there is no commit yet"))
 	}
-	source := st.With(bases[0])
+	source := st.SourceWith(bases[0])
 	orders, err := pl.judge.orders(ctx, st, source)
 	if err != nil {
 		return nil, nil, err

@@ -16,7 +16,7 @@ import (
 // first.
 func (ch *chooser) sources(b source.Base) []tree.Source {
 	if !ch.st.TakesPairs() {
-		return []tree.Source{ch.st.With(b)}
+		return []tree.Source{ch.st.SourceWith(b)}
 	}
 	return ch.pairs[tree.RevisionOf(b.Commit)]
 }
@@ -118,7 +118,7 @@ func (ch *chooser) paired(ctx context.Context, newer []source.Base) (there []sou
 // namedSource returns a base commit with its own files. A ring that takes pairs gets the own
 // files that the policy would choose with the base commit, or keeps its present ones.
 func (ch *chooser) namedSource(ctx context.Context, b source.Base) (tree.Source, error) {
-	of, has := ch.st.With(b), ch.st.Has()
+	of, has := ch.st.SourceWith(b), ch.st.Has()
 	if !ch.st.TakesPairs() {
 		return of, nil
 	}

@@ -21,6 +21,7 @@ func (s *State) Bounded(ctx context.Context, env *Environment, read func() error
 		return err
 	}
 	defer part.End()
-	part.At(supervisor.Place{Files: 1}) // of no part of them it is known that the others are well
+	// of no part of them it is known that the others are well
+	part.SetPlace(supervisor.Place{Files: 1})
 	return read()
 }

@@ -124,7 +124,7 @@ func (p *Platform) subjectOf(subjects []subject.Subject) (subject.Subject, error
 	var wanted []string
 	for _, s := range subjects {
 		form := s.Form()
-		is, err := form.At(p.Repository.Remote.Objects(), p.Head, p.path)
+		is, err := form.Marks(p.Repository.Remote.Objects(), p.Head, p.path)
 		if err != nil {
 			return nil, err
 		}

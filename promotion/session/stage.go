@@ -86,8 +86,8 @@ func (st *Stage) Had(ctx context.Context, of []source.Base) (map[tree.Revision]b
 	return st.Environment.History.had(ctx, st.RingName(), of)
 }
 
-// With returns a base commit with the environment's own files as they are now.
-func (st *Stage) With(b source.Base) tree.Source {
+// SourceWith returns a base commit with the environment's own files as they are now.
+func (st *Stage) SourceWith(b source.Base) tree.Source {
 	return tree.Source{Base: tree.RevisionOf(b.Commit),
 		Environment: tree.RevisionOf(st.Environment.Own.Commit)}
 }

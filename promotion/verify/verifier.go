@@ -36,7 +36,7 @@ func (v *verifier) recompile(ctx context.Context) error {
 	if !v.at.IsNamed(record.Environment) {
 		v.problem("the record is that of environment %s", terminal.Line(record.Environment))
 	}
-	if _, err := v.known(ctx, "the record", record.Source); err != nil {
+	if _, err := v.inHistories(ctx, "the record", record.Source); err != nil {
 		return err
 	}
 	for _, r := range record.Rings { // the source of a renamed ring is the source of its new name
@@ -54,7 +54,7 @@ func (v *verifier) recompile(ctx context.Context) error {
 			continue
 		}
 		v.Rings = append(v.Rings, VerifiedRing{at.RingName(), has})
-		if known, err := v.known(ctx, at.ID(), has); err != nil {
+		if known, err := v.inHistories(ctx, at.ID(), has); err != nil {
 			return err
 		} else if !known {
 			continue
@@ -66,9 +66,9 @@ func (v *verifier) recompile(ctx context.Context) error {
 	return v.rest(ctx)
 }
 
-// known reports whether commits are in the histories of the branches that they have to be
+// inHistories reports whether commits are in the histories of the branches that they have to be
 // in. If not, that is a problem.
-func (v *verifier) known(ctx context.Context, what string, of tree.Source) (bool, error) {
+func (v *verifier) inHistories(ctx context.Context, what string, of tree.Source) (bool, error) {
 	if !of.Base.IsCommit() {
 		v.problem("%s was built from files, not from commits: %s", what,
 			cmp.Or(of.Base.Short(), "none is named"))
@@ -236,7 +236,7 @@ func (v *verifier) rest(ctx context.Context) error {
 
 // alone compares cluster types with the whole environment at some commits.
 func (v *verifier) alone(ctx context.Context, of tree.Source, names []string) (err error) {
-	if known, err := v.known(ctx, "cluster type "+names[0], of); err != nil || !known {
+	if known, err := v.inHistories(ctx, "cluster type "+names[0], of); err != nil || !known {
 		return err
 	}
 	st := &session.Stage{Policy: v.at.Policy, Environment: v.at}
@@ -380,7 +380,7 @@ func (v *verifier) keptFiles(ctx context.Context, st *session.Stage,
 // unless they are the same in the result.
 func (v *verifier) retained(ctx context.Context, st *session.Stage, what, clusterType string,
 	of tree.Source, same func(*tree.Content) bool) (err error) {
-	if known, err := v.known(ctx, what+", which is kept,", of); err != nil || !known {
+	if known, err := v.inHistories(ctx, what+", which is kept,", of); err != nil || !known {
 		return err
 	}
 	alone := st.In(&session.Environment{Policy: st.Policy, Repository: st.Environment.Repository})

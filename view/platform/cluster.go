@@ -54,7 +54,7 @@ func (p *Platform) ClusterType(_ context.Context, environment, name string,
 			rows = append(rows, a)
 		}
 	}
-	out.Assigned, out.Part = view.Of(rows, page)
+	out.Assigned, out.Part = view.PageOf(rows, page)
 	return out, nil
 }
 
@@ -72,7 +72,7 @@ func (p *Platform) Clusters(_ context.Context, environment, contains string,
 		}
 	}
 	out := &view.Clusters{Environment: environment, Contains: contains}
-	all, out.Part = view.Of(all, page)
+	all, out.Part = view.PageOf(all, page)
 	workloads := e.workloadsOn()
 	for _, c := range all {
 		out.Rows = append(out.Rows, e.cluster(c, workloads))

@@ -20,7 +20,7 @@ func (p *Platform) Fleet(_ context.Context, contains string, page view.Page) (*v
 			rows = append(rows, w.WorkloadRow)
 		}
 	}
-	out.Workloads, out.Part = view.Of(rows, page)
+	out.Workloads, out.Part = view.PageOf(rows, page)
 	return out, nil
 }
 
@@ -51,7 +51,7 @@ func (p *Platform) Workload(_ context.Context, name string, page view.Page) (*vi
 	}
 	out := &view.Workload{WorkloadRow: w.WorkloadRow, Description: w.description,
 		Labels: pairs(w.labels)}
-	out.Assignments, out.Part = view.Of(w.rows, page)
+	out.Assignments, out.Part = view.PageOf(w.rows, page)
 	for _, e := range p.order {
 		if e.Model == nil {
 			continue

@@ -23,10 +23,12 @@ type Secrets struct {
 	Credentials map[string]struct{ SecretRef string }
 }
 
-// Of returns the secret for a source of the assignment. It returns "" if the source gets no secret.
-// backend is the reconciler's. Of returns an error if the workspace may not use the secret.
-func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
-	secret, ds := c.of(a, s, backend)
+// SecretFor returns the secret for a source of the assignment. It returns "" if the source gets no
+// secret. backend is the reconciler's. SecretFor returns an error if the workspace may not use the
+// secret.
+func (c Secrets) SecretFor(a *backends.Assignment, s Source, backend string) (string,
+	[]diag.Diagnostic) {
+	secret, ds := c.secretFor(a, s, backend)
 	if secret == "" || a.Bounds == nil || a.Bounds.Secrets.Allow(secret) {
 		return secret, ds
 	}
@@ -38,9 +40,10 @@ func (c Secrets) Of(a *backends.Assignment, s Source, backend string) (string, [
 	return "", c.refused(d, a, s.Field+"."+s.origin().field)
 }
 
-func (c Secrets) of(a *backends.Assignment, s Source, backend string) (string, []diag.Diagnostic) {
+func (c Secrets) secretFor(a *backends.Assignment, s Source, backend string) (string,
+	[]diag.Diagnostic) {
 	at := s.origin()
-	secret, known := c.at(at.address)
+	secret, known := c.secretAt(at.address)
 	// The source is on the host that has the environment's repository. Without one, secretRef is
 	// the token of no tree, so every source may have it.
 	g := a.GitOps
@@ -89,7 +92,7 @@ func (c Secrets) OfTree(g *model.GitOps) string {
 	if g.SecretRef != "" {
 		return g.SecretRef
 	}
-	if secret, known := c.at(g.Repo + g.OCI); known {
+	if secret, known := c.secretAt(g.Repo + g.OCI); known {
 		return secret
 	}
 	return c.SecretRef
@@ -125,10 +128,10 @@ func (s Source) origin() origin {
 	return origin{s.Helm.Repo, "repo", s.Helm.SecretRef, s.Helm.Anonymous}
 }
 
-// at returns the secret of an address: the secret of the longest prefix. If two prefixes
+// secretAt returns the secret of an address: the secret of the longest prefix. If two prefixes
 // have the same length, it is the secret of the one that names the port. known reports
 // whether there is an entry for the address, which may have no secret.
-func (c Secrets) at(source string) (secret string, known bool) {
+func (c Secrets) secretAt(source string) (secret string, known bool) {
 	at, ok := address.Parse(source)
 	if !ok || at.Host == "" {
 		return "", false

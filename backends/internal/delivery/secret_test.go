@@ -60,7 +60,7 @@ func TestSecretByHost(t *testing.T) {
 		"git.example.com/team":                      "unknown",
 		"https://git.example.com\\@evil.test/team":  "unknown",
 	} {
-		got, known := c.at(address)
+		got, known := c.secretAt(address)
 		if !known {
 			got = "unknown"
 		}
@@ -122,7 +122,7 @@ func TestSecretOf(t *testing.T) {
 				Reconciler: backends.Spec{Ref: model.Ref{Collection: "reconcilers", Name: "main"}},
 				GitOps:     &model.GitOps{Repo: "ssh://git@tree.example.com/fleet.git"},
 			}
-			got, ds := secrets(t, c.options).Of(a, c.source, "flux")
+			got, ds := secrets(t, c.options).SecretFor(a, c.source, "flux")
 			code, hint, fails := strings.Cut(c.want, " ")
 			if fails = fails || strings.HasPrefix(code, "K3"); !fails {
 				if len(ds) > 0 || got != c.want {
@@ -143,7 +143,7 @@ func TestSecretWithoutRepository(t *testing.T) {
 	source := Source{Git: &model.Git{Repo: "https://git.example.com/a"}, Field: "git"}
 	for name, gitOps := range map[string]*model.GitOps{"no gitops": nil, "registry": {OCI: "oci://git.example.com/fleet"}} {
 		a := &backends.Assignment{Environment: "dev", Reconciler: backends.Spec{Ref: model.Ref{Collection: "reconcilers", Name: "main"}}, GitOps: gitOps}
-		got, ds := secrets(t, `{"secretRef": "platform"}`).Of(a, source, "flux")
+		got, ds := secrets(t, `{"secretRef": "platform"}`).SecretFor(a, source, "flux")
 		if got != "platform" || len(ds) > 0 {
 			t.Errorf("%s: %q %v", name, got, ds)
 		}

@@ -98,7 +98,7 @@ func (r *Remote) String() string { return r.name }
 // ReadOnly reports whether the cache was opened with [Options.ReadOnly].
 func (r *Remote) ReadOnly() bool { return r.readOnly }
 
-// during returns the context of an operation with its timeout.
-func (r *Remote) during(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns the context of an operation with its timeout.
+func (r *Remote) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, r.timeout)
 }

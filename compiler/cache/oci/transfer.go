@@ -17,7 +17,7 @@ import (
 // no entry, or the entry is incomplete, the error is [cache.ErrNotFound]. Any other
 // error is a *RegistryError.
 func (r *Remote) Get(ctx context.Context, key string) ([]byte, error) {
-	ctx, cancel := r.during(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	data, err := r.get(ctx, key)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -60,7 +60,7 @@ var errReadOnly = errors.New("the remote cache is read-only")
 // already has. After Put returns, others can read the entry. Until then they read the previous
 // entry, never a part of the new one. Errors are *RegistryError.
 func (r *Remote) Put(ctx context.Context, key string, data []byte) error {
-	ctx, cancel := r.during(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	if err := r.put(ctx, key, data); err != nil {
 		return r.failed(ctx, "write", key, err)

@@ -178,7 +178,7 @@ func (f *Fetcher) Close() error {
 func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.Entry, []byte,
 	error) {
 	var e dependency.Entry
-	data, err := f.during(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
+	data, err := f.askOrigin(ctx, s, func(ctx context.Context, o origin) ([]byte, error) {
 		revision, data, err := o.resolve(ctx, s)
 		e = dependency.Entry{Source: s, Revision: revision, Content: dependency.DigestOf(data),
 			Size: int64(len(data))}
@@ -193,7 +193,7 @@ func (f *Fetcher) Resolve(ctx context.Context, s dependency.Source) (dependency.
 // Fetch returns exactly the content that an entry pins. The error is a *ChangedError if the
 // server now has other content, or one of the errors of [Fetcher.Resolve].
 func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error) {
-	data, err := f.during(ctx, e.Source,
+	data, err := f.askOrigin(ctx, e.Source,
 		func(ctx context.Context, o origin) ([]byte, error) { return o.fetch(ctx, e) })
 	if err != nil {
 		return nil, err
@@ -204,9 +204,9 @@ func (f *Fetcher) Fetch(ctx context.Context, e dependency.Entry) ([]byte, error)
 	return data, nil
 }
 
-// during calls ask with the origin of a source, with retries, within the timeout. It checks
+// askOrigin calls ask with the origin of a source, with retries, within the timeout. It checks
 // that a build can read the content.
-func (f *Fetcher) during(ctx context.Context, s dependency.Source,
+func (f *Fetcher) askOrigin(ctx context.Context, s dependency.Source,
 	ask func(context.Context, origin) ([]byte, error)) ([]byte, error) {
 	o, ok := f.origins[s.Kind]
 	if !ok {

@@ -231,7 +231,7 @@ func (x *shapeCheck) isWritten(of cue.Value, name string, in syntaxOf) bool {
 			return false
 		}
 		label, _, err := ast.LabelName(f.Label)
-		at := x.Of(f.Pos())
+		at := x.Position(f.Pos())
 		return err == nil && label == name && !at.IsZero() && x.Contain(at, in.nodes)
 	})
 }

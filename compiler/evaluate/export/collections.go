@@ -90,7 +90,7 @@ func (x *collectionChecker) checkIndentation() (found bool) {
 			slices.Contains(model.CollectionNames, name) {
 			x.Report(diag.New(diag.UnknownCollection, "the collection "+name+" is in no struct, since "+
 				"indentation has no meaning in CUE").On(name).
-				In(x.Places.Of(f.Pos()), "").Hinting(inBraces))
+				In(x.Places.Position(f.Pos()), "").Hinting(inBraces))
 			found = true
 		}
 	}
@@ -296,7 +296,8 @@ func (x *collectionChecker) checkEmbeds(environment string) {
 		}
 		ast.Walk(f, func(n ast.Node) bool {
 			if a, ok := n.(*ast.Attribute); ok && strings.HasPrefix(a.Text, "@embed(") {
-				x.Report(diag.New(diag.Compile, "@embed has no effect in this file").In(x.Of(a.Pos()), "").
+				x.Report(diag.New(diag.Compile, "@embed has no effect in this file").In(x.Position(a.Pos()),
+					"").
 					Hinting("write @extern(embed) above the file's package clause"))
 				x.HideAll(environment)
 			}

@@ -151,7 +151,7 @@ func (x *contracts) contractFields(v cue.Value, ref model.Ref, path string, opti
 func (x *contracts) asWritten(v cue.Value) string {
 	nodes := cuevalue.SourceNodes(v)
 	if own := slices.DeleteFunc(slices.Clone(nodes),
-		func(n ast.Node) bool { return x.Of(n.Pos()).IsZero() }); len(own) > 0 {
+		func(n ast.Node) bool { return x.Position(n.Pos()).IsZero() }); len(own) > 0 {
 		nodes = own
 	}
 	var parts []string

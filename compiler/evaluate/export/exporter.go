@@ -106,7 +106,7 @@ func (x *Exporter) each(collection string, f func(v cue.Value, ref model.Ref)) {
 		for _, p := range written {
 			x.Positions.Add(ref, p)
 		}
-		x.Supervised.At(supervisor.Place{Entity: ref, At: written})
+		x.Supervised.SetPlace(supervisor.Place{Entity: ref, At: written})
 		if !names.Allows(e.name) {
 			x.Fail(ref, shape.BadKey(e.name, names))
 			continue
@@ -135,7 +135,7 @@ type scope struct {
 // of other values.
 func (x *scope) note(v cue.Value, ref model.Ref) {
 	if v.IncompleteKind() != cue.StructKind {
-		if p := x.Of(v.Pos()); !p.IsZero() {
+		if p := x.Position(v.Pos()); !p.IsZero() {
 			x.Positions.Add(ref, p)
 			return
 		}

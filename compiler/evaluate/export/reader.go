@@ -124,7 +124,7 @@ func (x *reader) float(v cue.Value, ref model.Ref) (model.Value, bool) {
 		d := diag.New(diag.ConflictingValues,
 			fmt.Sprintf("conflicting values for %s: one number in two texts", ref.Path))
 		for _, s := range spelt {
-			d = d.In(x.Of(s.Pos), s.Value.Text())
+			d = d.In(x.Position(s.Pos), s.Value.Text())
 		}
 		x.Fail(ref, d.Hinting("applications get a number as it is written: write it in one way"))
 		return model.Value{}, false

@@ -34,7 +34,7 @@ func (x *selectors) checkOneFile(ref model.Ref) {
 	for _, f := range x.Declared(
 		append([]string{ref.Collection, ref.Name}, strings.Split(ref.Path, ".")...)) {
 		text, err := cuevalue.WriteWithoutComments(f.Value)
-		at := x.Of(f.Pos())
+		at := x.Position(f.Pos())
 		if err != nil || at.IsZero() || text == "{}" || text == "_" || slices.Contains(texts, text) {
 			continue
 		}

@@ -74,7 +74,7 @@ func (e *Evaluation) inUnits(ctx context.Context) (*export.Result, error) {
 	if unclean {
 		return nil, errNotClean
 	}
-	units[sharedUnit] = e.without(units[sharedUnit])
+	units[sharedUnit] = e.withoutDeclared(units[sharedUnit])
 	all := e.inOrder(units)
 	if repeats(all) {
 		return nil, errNotClean
@@ -106,7 +106,7 @@ func (e *Evaluation) reduced(ctx context.Context, batch []int) (*export.Exporter
 		return nil, nil, err
 	}
 	defer part.End()
-	part.At(e.place(batch))
+	part.SetPlace(e.place(batch))
 	l, _, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut(batch))
 	if l == nil || err != nil {
 		return nil, nil, err
@@ -202,7 +202,7 @@ func (e *Evaluation) allFiles() supervisor.Place {
 // inOnePiece evaluates the whole package.
 func (e *Evaluation) inOnePiece(ctx context.Context, part *supervisor.Part) (*export.Result,
 	[]diag.Diagnostic, error) {
-	part.At(e.allFiles())
+	part.SetPlace(e.allFiles())
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, nil)
 	if l == nil || err != nil {
 		return nil, ds, err
@@ -339,9 +339,9 @@ func (e *Evaluation) inOrder(units map[int]*export.Result) []*export.Result {
 	return out
 }
 
-// without returns the shared unit without the entities that other units declare, because a
+// withoutDeclared returns the shared unit without the entities that other units declare, because a
 // comprehension may have made these, too.
-func (e *Evaluation) without(shared *export.Result) *export.Result {
+func (e *Evaluation) withoutDeclared(shared *export.Result) *export.Result {
 	if !slices.ContainsFunc(shared.Entities,
 		func(ref model.Ref) bool { return e.partition.unitOf(ref) != sharedUnit }) {
 		return shared

@@ -96,7 +96,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 			return errTripped
 		}
 		part, err = e.costs.Begin(ctx)
-		part.At(e.placeOf(names))
+		part.SetPlace(e.placeOf(names))
 		return err
 	})
 	defer part.End()
@@ -115,7 +115,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 	e.fresh, e.loaded = map[int]map[model.Ref][]model.Position{}, map[int]*loader.Package{}
 	profiles := make([]profile, len(e.sources.Files))
 	for i := range e.sources.Files {
-		part.At(e.placeOf([]string{e.sources.Files[i].Name}))
+		part.SetPlace(e.placeOf([]string{e.sources.Files[i].Name}))
 		profiles[i] = e.profile(&e.sources.Files[i])
 	}
 	if ds := tooLarge(e.sources.Files, profiles); len(ds) > 0 {
@@ -134,7 +134,7 @@ func (e *Evaluation) Evaluate(ctx context.Context) (*export.Result, []diag.Diagn
 		e.Stats.Whole = e.partition.obstacle
 		return r, nil, nil
 	}
-	part.At(supervisor.Place{})
+	part.SetPlace(supervisor.Place{})
 	if e.partition.obstacle == "" {
 		switch p, err := e.inUnits(ctx); {
 		case err == nil:

@@ -127,7 +127,7 @@ func (f *Functions) Call(ctx context.Context, entity model.Ref, call func(*loade
 		return err
 	}
 	defer part.End()
-	part.At(supervisor.Place{Entity: entity,
+	part.SetPlace(supervisor.Place{Entity: entity,
 		At: f.evaluation.positionsOf(f.evaluation.unitOf(entity))[entity]})
 	call(l)
 	return nil
@@ -145,8 +145,8 @@ func (f *Functions) load(ctx context.Context, ref model.Ref) (*loader.Package, e
 		return nil, err
 	}
 	defer part.End()
-	if part.At(e.allFiles()); n != wholeUnit {
-		part.At(e.place([]int{n}))
+	if part.SetPlace(e.allFiles()); n != wholeUnit {
+		part.SetPlace(e.place([]int{n}))
 	}
 	l, ds, err := loader.Platform(ctx, e.Platform, e.dir, e.leftOut([]int{n}))
 	if err != nil {

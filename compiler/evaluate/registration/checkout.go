@@ -64,7 +64,7 @@ func newCheckout(r *model.Registration, revision string, tree *archive.Tree) (*c
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
-		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.within()) {
+		if c.declares(name) != "" || path.Ext(name) == ".cue" && strings.HasPrefix(name, c.namePrefix()) {
 			return nil, []diag.Diagnostic{diag.New(diag.Registration,
 				fmt.Sprintf("%s of the repository of registration %s %s", name, r.Name, unread[name])).
 				Hinting("keep it as a smaller file of the repository itself; kalypso.lock pins commit " +
@@ -112,8 +112,8 @@ func (c *checkout) declares(name string) string {
 	return ""
 }
 
-// within returns the common prefix of the names of all files of the module.
-func (c *checkout) within() string {
+// namePrefix returns the common prefix of the names of all files of the module.
+func (c *checkout) namePrefix() string {
 	if c.Module == "." {
 		return ""
 	}
@@ -149,7 +149,7 @@ func (c *checkout) findPackage(registration string, cueFiles []string,
 // embed.
 func (c *checkout) write(root string, files map[string][]byte, registration string) error {
 	c.Root = root
-	within := c.within()
+	within := c.namePrefix()
 	write := func(name string, data []byte) error {
 		file := c.path(name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -226,7 +226,8 @@ func (c *checkout) load(r *model.Registration) (*checkedOut, []diag.Diagnostic, 
 		}
 		return nil, ds, nil
 	}
-	l, problems, err := loader.Folder(source.NewFiles(root, nil), rel, c.Package, c.Prefix+c.within(),
+	l, problems, err := loader.Folder(source.NewFiles(root, nil), rel, c.Package,
+		c.Prefix+c.namePrefix(),
 		overlay)
 	if l == nil {
 		return nil, append(ds, problems...), err

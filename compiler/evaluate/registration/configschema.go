@@ -65,7 +65,8 @@ func (s *scheduler) configSchemas(f *ast.Field, ref model.Ref, path ...string) {
 // fail reports an error that makes only one entity unusable.
 func (s *scheduler) fail(ref model.Ref, at token.Pos, message, hint string) {
 	s.failures = append(s.failures,
-		failure{ref.At("requires"), diag.New(diag.ConfigSchema, message).In(s.at(at), "").Hinting(hint)})
+		failure{ref.At("requires"),
+			diag.New(diag.ConfigSchema, message).In(s.position(at), "").Hinting(hint)})
 }
 
 // configSchema returns a JSON Schema as CUE, with positions in the file. It returns an error

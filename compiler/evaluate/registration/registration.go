@@ -119,9 +119,8 @@ func (e *Evaluator) Register(ctx context.Context, x *check.Entities,
 
 // provided returns the entities that a registration provides, from the cache or from an
 // evaluation.
-func (e *Evaluator) provided(ctx context.Context, r *model.Registration) (*ProvidedEntities,
-	*Evaluation,
-	error) {
+func (e *Evaluator) provided(ctx context.Context,
+	r *model.Registration) (*ProvidedEntities, *Evaluation, error) {
 	if e.Registry == nil {
 		return &ProvidedEntities{Unknown: true}, nil, nil
 	}

@@ -69,12 +69,12 @@ type failure struct {
 	d   diag.Diagnostic
 }
 
-func (s *scheduler) at(p token.Pos) model.Position {
+func (s *scheduler) position(p token.Pos) model.Position {
 	return model.Position{File: s.name, Line: p.Line(), Column: p.Column()}
 }
 
 func (s *scheduler) report(message string, at token.Pos, hint string) {
-	s.ds = append(s.ds, diag.New(diag.Registration, message).In(s.at(at), "").Hinting(hint))
+	s.ds = append(s.ds, diag.New(diag.Registration, message).In(s.position(at), "").Hinting(hint))
 }
 
 // workload converts a Workload. It returns the workload's name and its declaration under

@@ -56,8 +56,8 @@ type row interface {
 	// label and setLabel are the same for a label that no column is named for.
 	label(name string) string
 	setLabel(name, text string) error
-	// at is the line in the file; 0 for a new one.
-	at() int
+	// lineNumber is the line in the file; 0 for a new one.
+	lineNumber() int
 }
 
 // Merge compares clusters, which are sorted by name, with the text of an inventory's file,
@@ -100,7 +100,8 @@ func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster)
 		for _, f := range fields {
 			changed, err := f.apply(r, c)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s:%d: %s of cluster %s: %w", file, r.at(), f.name, c.Name, err)
+				return nil, nil,
+					fmt.Errorf("%s:%d: %s of cluster %s: %w", file, r.lineNumber(), f.name, c.Name, err)
 			}
 			if changed != nil {
 				change.Fields = append(change.Fields, *changed)
@@ -131,10 +132,11 @@ func byName(inv *model.Inventory, doc document) (map[string]row, error) {
 		switch other := there[name]; {
 		case !model.IsName(name):
 			return nil, fmt.Errorf(":%d: a row has no name of a cluster in %s: correct it or take "+
-				"it away first", r.at(), inv.Columns.Name)
+				"it away first", r.lineNumber(), inv.Columns.Name)
 		case other != nil:
-			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them", r.at(), name,
-				other.at())
+			return nil, fmt.Errorf(":%d: cluster %s is in line %d already: leave one of them",
+				r.lineNumber(), name,
+				other.lineNumber())
 		}
 		there[name] = r
 	}

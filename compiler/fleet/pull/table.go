@@ -141,7 +141,7 @@ func (t *table) render(rows []row) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (r *record) at() int { return r.line }
+func (r *record) lineNumber() int { return r.line }
 
 func (r *record) cell(column string) string {
 	i, there := r.of.columns[column]

@@ -179,7 +179,7 @@ func (t *tree) render(rows []row) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (m mapping) at() int { return m.Line }
+func (m mapping) lineNumber() int { return m.Line }
 
 // find returns the mapping that has a column, and the key in it: the column itself, or the
 // end of its path. With make, it adds missing objects on the way. Otherwise it returns nil

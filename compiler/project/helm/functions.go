@@ -41,7 +41,7 @@ func (w *world) functions() map[string]any {
 	const day = "2006-01-02"
 	return map[string]any{
 		"now": func() time.Time { return w.now },
-		"ago": func(date any) string { return w.since(date).Round(time.Second).String() },
+		"ago": func(date any) string { return w.timeSince(date).Round(time.Second).String() },
 		"durationRound": func(duration any) string {
 			if t, ok := duration.(time.Time); ok {
 				duration = int64(w.now.Sub(t))
@@ -126,9 +126,9 @@ func (w *world) date(date any) any {
 	return w.now
 }
 
-// since returns the time that has passed since a date. It returns 0 for values that Sprig does
+// timeSince returns the time that has passed since a date. It returns 0 for values that Sprig does
 // not accept as dates.
-func (w *world) since(date any) time.Duration {
+func (w *world) timeSince(date any) time.Duration {
 	switch date := date.(type) {
 	case time.Time:
 		return w.now.Sub(date)

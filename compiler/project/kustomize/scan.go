@@ -237,7 +237,7 @@ func (s *scan) resolve(file string, r reference) (string, error) {
 		return refuse(archive.WayOut(why, hintRefused), "%s is not in the source: %s %s", r.value, at,
 			why)
 	} else if !s.folders[name] {
-		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.beside(name)),
+		hint := cmp.Or(spelling.DidYouMean(path.Base(name), s.siblings(name)),
 			"files are named from the folder of the kustomization")
 		return refuse(hint, "%s is not in the source", r.value)
 	}
@@ -255,8 +255,8 @@ func (s *scan) ownSchema() bool {
 	return false
 }
 
-// beside returns the names of the files and folders in the folder of a path, sorted.
-func (s *scan) beside(name string) []string {
+// siblings returns the names of the files and folders in the folder of a path, sorted.
+func (s *scan) siblings(name string) []string {
 	var names []string
 	for _, all := range []iter.Seq[string]{maps.Keys(s.files), maps.Keys(s.folders)} {
 		for f := range all {

@@ -148,8 +148,8 @@ func DeploymentTargets() *List[query.DeploymentTarget] {
 			jsonOf("manifests", "where its manifests are, an object"),
 			boolean("render", "whether the build renders the manifests"),
 			jsonOf("dependsOn", "the deployment targets that it waits for, a list").head("DEPENDS ON"),
-			shown("clusterTypes", "CLUSTER TYPES", JSON).as(typesOfFolders),
-			shown("folders", "FOLDERS", JSON).of("clusterTypes"),
+			shown("clusterTypes", "CLUSTER TYPES", JSON).withText(typesOfFolders),
+			shown("folders", "FOLDERS", JSON).withKey("clusterTypes"),
 			shown("clusters", "CLUSTERS", Integer),
 		},
 		References: []Reference{refer("workloads", "environment", "workload")},
@@ -171,7 +171,7 @@ func typesOfFolders(folders any) string {
 func Registrations() *List[query.Registration] {
 	return list(read(query.Registrations), Table{Name: "registrations", Columns: []Column{
 		environment, shown("name", "REGISTRATION", Text), shown("workspace", "WORKSPACE", Text),
-		shown("repository", "REPOSITORY", Text).of("git.repo"), shown("brings", "BRINGS", JSON),
+		shown("repository", "REPOSITORY", Text).withKey("git.repo"), shown("brings", "BRINGS", JSON),
 		shown("workloads", "WORKLOADS", JSON),
 	}}, "environment name workspace repository brings workloads", "")
 }
@@ -188,7 +188,7 @@ func SchedulingPolicies() *List[query.SchedulingPolicy] {
 			text("clusterTypes", "its selector of cluster types, as CUE").head("CLUSTER TYPES"),
 			text("clusters", "its selector of single clusters, as CUE; empty for all"),
 			jsonOf("excepted",
-				"what its except leaves out, a list of objects with such selectors").of("except"),
+				"what its except leaves out, a list of objects with such selectors").withKey("except"),
 			boolean("deny", "whether it takes its pairs from all others").head("DENY"),
 			optional(jsonOf("pin", "what it pins its assignments to, an object")),
 			integer("assignments",
@@ -247,7 +247,7 @@ func assignmentKey() []Column {
 		environment,
 		text("clusterType",
 			"the folder of the cluster type, or of the class of one").head("CLUSTER TYPE").
-			as(func(folder any) string { return model.TypeOfFolder(folder.(string)) }),
+			withText(func(folder any) string { return model.TypeOfFolder(folder.(string)) }),
 		text("deploymentTarget", "the full name of the deployment target").head("DEPLOYMENT TARGET"),
 	}
 }
@@ -268,10 +268,10 @@ func assignmentTable() Table {
 			jsonOf("dependsOn", "the deployment targets that it waits for, a list").head("DEPENDS ON"),
 			text("configuration", "the digest of its composed values; empty where it failed"),
 			boolean("failed", "whether errors concern it, so that it is not built").head("STATE").
-				as(func(failed any) string { return State(failed.(bool)) }),
+				withText(func(failed any) string { return State(failed.(bool)) }),
 			shown("cluster", "CLUSTER", Text),
 			shown("clusters", "CLUSTERS", Integer),
-			shown("folder", "FOLDER", Text).of("clusterType"),
+			shown("folder", "FOLDER", Text).withKey("clusterType"),
 		}),
 		References: []Reference{
 			refer("classes", "environment", "clusterType"),

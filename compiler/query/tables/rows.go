@@ -286,8 +286,8 @@ const (
 	Removed ChangeKind = "removed"
 )
 
-// about has a row for each thing that the tables depend on.
-func about() *Table {
+// aboutTable has a row for each thing that the tables depend on.
+func aboutTable() *Table {
 	return &Table{
 		Name: "about", Doc: "What the tables are of: kalypso, its version; commit, the platform's " +
 			"commit, or what is checked out, which the " +

@@ -106,7 +106,7 @@ func All() []*Table {
 		&Workloads().Table, &DeploymentTargets().Table,
 		&SchedulingPolicies().Table, &Configs().Table, &ConfigSchemas().Table,
 		&Assignments().Table, assignmentValues(), clusterValues(), versions(),
-		diagnostics(), history(), about(),
+		diagnostics(), history(), aboutTable(),
 	}
 }
 
@@ -193,14 +193,14 @@ func (c Column) head(heading string) Column {
 	return c
 }
 
-// of returns the column with the field of another key, instead of its name.
-func (c Column) of(key string) Column {
+// withKey returns the column with the field of another key, instead of its name.
+func (c Column) withKey(key string) Column {
 	c.key = key
 	return c
 }
 
-// as returns the column with another text in lists of `kalypso get`.
-func (c Column) as(format func(value any) string) Column {
+// withText returns the column with another text in lists of `kalypso get`.
+func (c Column) withText(format func(value any) string) Column {
 	c.format = format
 	return c
 }

@@ -77,9 +77,10 @@ func (n *native) remember(adv *packp.AdvRefs, endpoint *transport.Endpoint) {
 	}
 }
 
-// before returns the advertisement that precedes a request: the one of the session, or the
+// advertisement returns the advertisement that precedes a request: the one of the session, or the
 // remembered one.
-func (n *native) before(ctx context.Context, session transport.UploadPackSession) (*packp.AdvRefs,
+func (n *native) advertisement(ctx context.Context,
+	session transport.UploadPackSession) (*packp.AdvRefs,
 	error) {
 	n.mu.Lock()
 	can := n.can
@@ -130,7 +131,7 @@ func (n *native) get(ctx context.Context, s *store, w want) error {
 		return n.server.explain(err, "read")
 	}
 	defer session.Close()
-	adv, err := n.before(ctx, session)
+	adv, err := n.advertisement(ctx, session)
 	if err != nil {
 		return n.server.explain(err, "read")
 	}

@@ -141,8 +141,8 @@ func (m *Reference) compare(p place, a, b *state.Item) int {
 // content returns the digests of the folder and of the cluster's entry in a commit. If they are
 // not known, it returns the commit.
 func (m *Reference) content(p place, it *state.Item, commit string) (folder, entry string) {
-	if i := m.Wanted.In(commit); i >= 0 {
-		return m.Wanted.At(i, p.key(it)), m.Wanted.At(i, state.EntryKey(p.Cluster.Name))
+	if i := m.Wanted.IndexOf(commit); i >= 0 {
+		return m.Wanted.DigestAt(i, p.key(it)), m.Wanted.DigestAt(i, state.EntryKey(p.Cluster.Name))
 	}
 	return commit, ""
 }
@@ -179,20 +179,20 @@ func (m *Reference) running(p place, it *state.Item) (string, bool) {
 	if it.Digest != "" {
 		return it.Digest, m.recorded(p.key(it), it.Digest) || m.edited(p.key(it), it.Digest)
 	}
-	i := m.Wanted.In(it.Commit)
+	i := m.Wanted.IndexOf(it.Commit)
 	if i < 0 {
 		return "", false
 	}
-	if p.Entry != "" && m.Wanted.At(i, state.EntryKey(p.Cluster.Name)) != p.Entry {
+	if p.Entry != "" && m.Wanted.DigestAt(i, state.EntryKey(p.Cluster.Name)) != p.Entry {
 		return "", true
 	}
-	return m.Wanted.At(i, p.key(it)), true
+	return m.Wanted.DigestAt(i, p.key(it)), true
 }
 
 // recorded reports whether a record had a digest, and edited whether a commit had one that no
 // record had.
 func (m *Reference) recorded(key, digest string) bool {
-	is := m.Wanted.Now(key)
+	is := m.Wanted.Digest(key)
 	for _, c := range m.Wanted.Commits {
 		if is == digest {
 			return true
@@ -214,8 +214,8 @@ func (m *Reference) edited(key, digest string) bool {
 // byHand reports whether something runs that somebody edited in the branch.
 func (m *Reference) byHand(p place, it *state.Item) bool {
 	entry := state.EntryKey(p.Cluster.Name)
-	if i := m.Wanted.In(it.Commit); it.Digest == "" && i >= 0 && p.Entry != "" {
-		if is := m.Wanted.At(i, entry); is != p.Entry {
+	if i := m.Wanted.IndexOf(it.Commit); it.Digest == "" && i >= 0 && p.Entry != "" {
+		if is := m.Wanted.DigestAt(i, entry); is != p.Entry {
 			return m.edited(entry, is) || m.edited(p.key(it), "")
 		}
 	}
@@ -259,7 +259,7 @@ func (m *Reference) state(p place, now time.Time) state.State {
 		return state.Missing
 	}
 	if m.elsewhere(p, &is) {
-		unread := m.Wanted.In(is.Commit) < 0 && is.State != state.ReportedDrifted && is.Commit != ""
+		unread := m.Wanted.IndexOf(is.Commit) < 0 && is.State != state.ReportedDrifted && is.Commit != ""
 		switch {
 		case stale:
 			return state.Stale

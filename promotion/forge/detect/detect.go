@@ -156,7 +156,7 @@ func (r *remote) kind(env func(string) string) (string, *url.URL) {
 		return GitHub, &url.URL{Scheme: "https", Host: r.host}
 	}
 	for _, name := range names {
-		if instance := r.at(env(name.variable)); instance != nil {
+		if instance := r.instanceOf(env(name.variable)); instance != nil {
 			return name.kind(env), instance
 		}
 	}
@@ -187,9 +187,9 @@ func actions(env func(string) string) string {
 // apis matches the path of the API of an instance.
 var apis = lazyregexp.New(`/api(/v[0-9]+)?/?$`)
 
-// at returns the instance of a variable's value, if the remote is on it; nil if not. Over
+// instanceOf returns the instance of a variable's value, if the remote is on it; nil if not. Over
 // SSH, only the host name is compared.
-func (r *remote) at(variable string) *url.URL {
+func (r *remote) instanceOf(variable string) *url.URL {
 	if variable == "" {
 		return nil
 	}
@@ -218,7 +218,7 @@ func below(path, folder string) bool {
 // any, or else the host.
 func (r *remote) instance(env func(string) string, kind string, found *url.URL) *url.URL {
 	for _, name := range names {
-		if instance := r.at(env(name.variable)); instance != nil && name.kind(env) == kind {
+		if instance := r.instanceOf(env(name.variable)); instance != nil && name.kind(env) == kind {
 			return instance
 		}
 	}

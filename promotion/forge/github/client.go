@@ -108,8 +108,8 @@ func (c *client) locate(host, name string) error {
 	return nil
 }
 
-// at returns the URL of a call of the REST API. The path's parts are escaped.
-func (c *client) at(path string, query values) *url.URL {
+// urlOf returns the URL of a call of the REST API. The path's parts are escaped.
+func (c *client) urlOf(path string, query values) *url.URL {
 	q := url.Values{}
 	for key, value := range query {
 		q.Set(key, value)
@@ -190,7 +190,7 @@ func pages[P any](ctx context.Context, r *repo, path string, query values,
 	for key, value := range query {
 		all[key] = value
 	}
-	next := c.at(r.path+"/"+path, all)
+	next := c.urlOf(r.path+"/"+path, all)
 	for range maxPages {
 		var page P
 		header, err := c.call(ctx, server.Read, http.MethodGet, next, nil, &page)

@@ -106,7 +106,7 @@ func (r *repo) Viewer(ctx context.Context) (string, error) {
 // setup returns the repository's settings.
 func (r *repo) setup(ctx context.Context) (settings, error) {
 	return requestOnce(r, &r.settings, func() (got settings, err error) {
-		_, err = r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path, nil), nil, &got)
+		_, err = r.client.call(ctx, server.Read, http.MethodGet, r.client.urlOf(r.path, nil), nil, &got)
 		if isRefusal(err, http.StatusNotFound) {
 			err = &forge.AuthError{
 				Host: r.client.Host(),
@@ -140,14 +140,15 @@ func requestOnce[T any](r *repo, value **T, request func() (T, error)) (T, error
 
 // get reads one object below the repository's path.
 func (r *repo) get(ctx context.Context, path string, query values, out any) error {
-	_, err := r.client.call(ctx, server.Read, http.MethodGet, r.client.at(r.path+"/"+path, query), nil,
+	_, err := r.client.call(ctx, server.Read, http.MethodGet,
+		r.client.urlOf(r.path+"/"+path, query), nil,
 		out)
 	return r.explain(ctx, err)
 }
 
 // send writes to a path below the repository's. k determines whether the request may be repeated.
 func (r *repo) send(ctx context.Context, k server.Kind, method, path string, in, out any) error {
-	_, err := r.client.call(ctx, k, method, r.client.at(r.path+"/"+path, nil), in, out)
+	_, err := r.client.call(ctx, k, method, r.client.urlOf(r.path+"/"+path, nil), in, out)
 	return r.explain(ctx, err)
 }
 

@@ -48,20 +48,20 @@ func (f *Forge) statuses(ctx context.Context, commit git.Hash, name string) ([]f
 		return nil, f.fail("read the statuses of "+git.Short(commit), err)
 	}
 	slices.SortFunc(list, func(a, b *gl.CommitStatus) int {
-		return cmp.Or(since(a).Compare(since(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(stateSince(a).Compare(stateSince(b)), cmp.Compare(a.ID, b.ID))
 	})
 	statuses := make([]forge.Status, len(list))
 	for i, s := range list {
 		statuses[i] = forge.Status{
 			Name: s.Name, State: state(s.Status), Description: s.Description, URL: s.TargetURL,
-			By: s.Author.Username, At: since(s),
+			By: s.Author.Username, At: stateSince(s),
 		}
 	}
 	return statuses, nil
 }
 
-// since returns when a status got its state.
-func since(s *gl.CommitStatus) time.Time {
+// stateSince returns when a status got its state.
+func stateSince(s *gl.CommitStatus) time.Time {
 	at := timeOf(s.CreatedAt)
 	if state(s.Status) == forge.Pending {
 		return at

@@ -83,7 +83,7 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	if tag.header("tag") != name || tag.header("type") != "commit" || !plumbing.IsHash(commit) {
 		return forge.Review{}, false
 	}
-	_, at, err := tag.by("tagger")
+	_, at, err := tag.person("tagger")
 	if err != nil {
 		return forge.Review{}, false
 	}
@@ -91,7 +91,7 @@ func (f *Forge) approval(o git.Object, name string) (forge.Review, bool) {
 	if err != nil {
 		return forge.Review{}, false
 	}
-	by, ok := f.signers.of(key, at)
+	by, ok := f.signers.principal(key, at)
 	return forge.Review{By: by, Approved: true, Commit: plumbing.NewHash(commit), At: at}, ok
 }
 

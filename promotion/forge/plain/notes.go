@@ -127,11 +127,11 @@ func (w *writing) put(folder git.Hash, name string, note git.Hash) (git.Hash, er
 	if len(name) <= 2 || !slices.ContainsFunc(entries, isFan) {
 		return w.write(append(entries, git.Entry{Name: name, Mode: git.FileMode, ID: note})), nil
 	}
-	return w.within(entries, name, note)
+	return w.addToFolder(entries, name, note)
 }
 
-// within adds a note to the folder of its first two digits.
-func (w *writing) within(entries []git.Entry, name string, note git.Hash) (git.Hash, error) {
+// addToFolder adds a note to the folder of its first two digits.
+func (w *writing) addToFolder(entries []git.Entry, name string, note git.Hash) (git.Hash, error) {
 	at := slices.IndexFunc(entries, func(e git.Entry) bool { return isFan(e) && e.Name == name[:2] })
 	if at < 0 {
 		at = len(entries)

@@ -92,7 +92,7 @@ func (f *Forge) Viewer(context.Context) (string, error) { return f.viewer(f.o.No
 
 func (f *Forge) viewer(at time.Time) string {
 	if f.o.Signer != nil {
-		if by, ok := f.signers.of(f.o.Signer.PublicKey(), at); ok {
+		if by, ok := f.signers.principal(f.o.Signer.PublicKey(), at); ok {
 			return by
 		}
 	}

@@ -93,8 +93,8 @@ func (o object) header(name string) string {
 	return value
 }
 
-// by returns the person of a header, as "Name <email>", and the time.
-func (o object) by(name string) (string, time.Time, error) {
+// person returns the person of a header, as "Name <email>", and the time.
+func (o object) person(name string) (string, time.Time, error) {
 	by, at, ok := parsePerson(o.header(name))
 	if !ok {
 		return "", time.Time{}, fmt.Errorf("it does not say who the %s is, and when", name)
@@ -272,8 +272,8 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: YYYYMMDD[HHMM[SS]][Z]", text)
 }
 
-// of returns the principal of a key at a time.
-func (all signers) of(key ssh.PublicKey, at time.Time) (string, bool) {
+// principal returns the principal of a key at a time.
+func (all signers) principal(key ssh.PublicKey, at time.Time) (string, bool) {
 	wire := key.Marshal()
 	for _, s := range all {
 		if bytes.Equal(s.key, wire) && (s.after.IsZero() || !at.Before(s.after)) &&

@@ -240,12 +240,12 @@ func (o object) parents() (ids []git.Hash) {
 // author returns the author and the time of a commit of the notes: the principal of the key
 // that it is signed with, or else its committer. An invalid signature is ignored.
 func (f *Forge) author(c object) (string, time.Time, error) {
-	by, at, err := c.by("committer")
+	by, at, err := c.person("committer")
 	if err != nil {
 		return "", time.Time{}, err
 	}
 	if key, err := c.key(); err == nil {
-		if principal, ok := f.signers.of(key, at); ok {
+		if principal, ok := f.signers.principal(key, at); ok {
 			return principal, at, nil
 		}
 	}
@@ -318,7 +318,7 @@ func (f *Forge) commit(w *writing, tip, about git.Hash, message string, at time.
 			return git.Hash{}, err
 		}
 		// A clock that is late must not put a status before earlier ones.
-		if _, before, err := c.by("committer"); err == nil && before.After(at) {
+		if _, before, err := c.person("committer"); err == nil && before.After(at) {
 			at = before
 		}
 		old, parents = c.tree(), []git.Hash{tip}

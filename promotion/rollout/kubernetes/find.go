@@ -65,7 +65,7 @@ type finding struct {
 func (e *expectation) find(k reconcilers.Kind, o *unstructured.Unstructured, context string,
 	of reconcilers.Sources) (finding, bool) {
 	f := finding{object: k.Title(o), Judgement: k.Judge(o, of)}
-	f.current = f.About(e.commits)
+	f.current = f.Concerns(e.commits)
 	named, isNamed := e.objects[o.GetName()]
 	isNamed = isNamed && k.Name != reconcilers.HelmReleases.Name
 	id, annotated := o.GetAnnotations()[reconcilers.AssignmentAnnotation]
@@ -120,7 +120,7 @@ func (e *expectation) reports(found []finding, by string, now time.Time) []rollo
 		})
 		worst := group[0]
 		r := rollout.Report{Assignment: k.assignment, Cluster: k.cluster, By: by, State: worst.State,
-			At: now, Since: since(group)}
+			At: now, Since: worstSince(group)}
 		if worst.Suspended != "" {
 			r.State = rollout.Suspended
 		}
@@ -157,9 +157,9 @@ func wait(group []finding) {
 	}
 }
 
-// since returns the latest time since which the objects in the worst state, the first's,
+// worstSince returns the latest time since which the objects in the worst state, the first's,
 // have been in it.
-func since(group []finding) time.Time {
+func worstSince(group []finding) time.Time {
 	last := group[0].Since
 	for _, f := range group {
 		if f.State != group[0].State {

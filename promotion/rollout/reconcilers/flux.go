@@ -101,7 +101,7 @@ func judgeFlux(u *unstructured.Unstructured) (Judgement, error) {
 		j.Since = stalled.LastTransitionTime.Time
 	case ready.Status == metav1.ConditionTrue && written || again:
 		j.State, j.Message = rollout.Healthy, "is at "+shortRevision(s.LastAppliedRevision)
-		j.At, j.Since = applied, o.since(ready)
+		j.At, j.Since = applied, o.readySince(ready)
 	case ready.Status == metav1.ConditionFalse && !waiting[ready.Reason]:
 		if reason == "" {
 			since = ready.LastTransitionTime.Time
@@ -139,7 +139,7 @@ func (o *fluxObject) failure() (reason string, since time.Time) {
 			!h[0].LastReconciled.After(o.specified()) {
 			return "", time.Time{}
 		}
-		return h[0].LastReconciledStatus + ": failed, and is tried again", o.held()
+		return h[0].LastReconciledStatus + ": failed, and is tried again", o.steadySince()
 	}
 	if s.Failures == 0 || s.LastAttemptedGeneration != o.Metadata.Generation {
 		return "", time.Time{}
@@ -175,17 +175,18 @@ func (o *fluxObject) last() string {
 	return commitOf(o.Status.History[0].Metadata.Revision)
 }
 
-// since returns since when the object has been ready. Ready itself is renewed in each interval.
-func (o *fluxObject) since(ready metav1.Condition) time.Time {
+// readySince returns since when the object has been ready. Ready itself is renewed in each
+// interval.
+func (o *fluxObject) readySince(ready metav1.Condition) time.Time {
 	if !o.succeeded() {
 		return ready.LastTransitionTime.Time
 	}
-	return o.held()
+	return o.steadySince()
 }
 
-// held returns the time since which the content and the result of the newest entry of the history
-// are the present ones, without others in between.
-func (o *fluxObject) held() time.Time {
+// steadySince returns the time since which the content and the result of the newest entry of the
+// history are the present ones, without others in between.
+func (o *fluxObject) steadySince() time.Time {
 	h := o.Status.History
 	first := h[0].FirstReconciled.Time
 	for _, other := range h[1:] {

@@ -82,8 +82,8 @@ type Judgement struct {
 	Since time.Time // zero if the object does not report it
 }
 
-// About reports whether the state is about one of some commits.
-func (j *Judgement) About(commits map[string]bool) bool {
+// Concerns reports whether the state is about one of some commits.
+func (j *Judgement) Concerns(commits map[string]bool) bool {
 	return j.Any || slices.ContainsFunc(j.At, func(commit string) bool { return commits[commit] })
 }
 

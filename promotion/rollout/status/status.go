@@ -138,7 +138,7 @@ func objectsOf(w *rollout.DesiredState) map[string]subject {
 }
 
 func (r *reading) add(age, order int, s forge.Status) {
-	about, ok := r.about(s.Name)
+	about, ok := r.subjectOf(s.Name)
 	if !ok {
 		return
 	}
@@ -152,8 +152,8 @@ func (r *reading) add(age, order int, s forge.Status) {
 // maxName is the maximal length of a status's name: forges allow 255 characters.
 const maxName = 1024
 
-// about returns the subject of a status, if it is about a wanted assignment.
-func (r *reading) about(name string) (subject, bool) {
+// subjectOf returns the subject of a status, if it is about a wanted assignment.
+func (r *reading) subjectOf(name string) (subject, bool) {
 	if len(name) > maxName {
 		return subject{}, false
 	}

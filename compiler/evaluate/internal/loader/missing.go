@@ -66,7 +66,7 @@ var yamlWords = map[string]string{
 func (p *Places) isSelected(at model.Position) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
 		sel, ok := n.(*ast.SelectorExpr)
-		found = found || ok && p.Of(sel.X.Pos()) == at
+		found = found || ok && p.Position(sel.X.Pos()) == at
 	})
 	return found
 }
@@ -123,7 +123,7 @@ func (p *Places) visible(at model.Position) []string {
 	p.walk(at.File, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.StructLit:
-			if p.Of(n.Pos()).Compare(at) <= 0 && p.Of(n.End()).Compare(at) >= 0 {
+			if p.Position(n.Pos()).Compare(at) <= 0 && p.Position(n.End()).Compare(at) >= 0 {
 				addFields(n.Elts)
 			}
 		case *ast.LetClause:

@@ -89,8 +89,8 @@ func (p *Places) relative(file string) string {
 	return filepath.ToSlash(file)
 }
 
-// Of returns the position, or a zero one if it is meaningless for users.
-func (p *Places) Of(pos token.Pos) model.Position {
+// Position returns the position, or a zero one if it is meaningless for users.
+func (p *Places) Position(pos token.Pos) model.Position {
 	if !pos.IsValid() || pos.Filename() == "" {
 		return model.Position{}
 	}
@@ -113,7 +113,7 @@ func (p *Places) Of(pos token.Pos) model.Position {
 func (p *Places) All(positions []token.Pos) []model.Position {
 	var out []model.Position
 	for _, pos := range positions {
-		if q := p.Of(pos); !q.IsZero() && !slices.Contains(out, q) {
+		if q := p.Position(pos); !q.IsZero() && !slices.Contains(out, q) {
 			out = append(out, q)
 		}
 	}
@@ -234,7 +234,7 @@ func (p *Places) FieldAt(at model.Position) (string, bool) {
 		}
 		ast.Walk(f, func(n ast.Node) bool {
 			if field, ok := n.(*ast.Field); ok && isConstraint(field.Value) &&
-				p.Of(field.Value.Pos()) == at {
+				p.Position(field.Value.Pos()) == at {
 				name, _, _ = ast.LabelName(field.Label)
 			}
 			return name == ""
@@ -257,14 +257,14 @@ func isConstraint(e ast.Expr) bool {
 func (p *Places) IsOf(at model.Position, fields []ast.Node) bool {
 	return slices.ContainsFunc(fields, func(n ast.Node) bool {
 		f, ok := n.(*ast.Field)
-		return ok && p.Of(f.Value.Pos()) == at
+		return ok && p.Position(f.Value.Pos()) == at
 	})
 }
 
 // Contain reports whether a position is inside the nodes.
 func (p *Places) Contain(at model.Position, nodes []ast.Node) bool {
 	return slices.ContainsFunc(nodes, func(n ast.Node) bool {
-		first, last := p.Of(n.Pos()), p.Of(n.End())
+		first, last := p.Position(n.Pos()), p.Position(n.End())
 		return first.File == at.File && first.Compare(at) <= 0 && at.Compare(last) <= 0
 	})
 }

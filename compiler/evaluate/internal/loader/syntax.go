@@ -70,7 +70,7 @@ var unquotedURL = lazyregexp.New(`^[^"']*:\s*((?:https?|ssh|git|oci)://[^\s,}]+)
 // mistake. found is false if the error is not a syntax error.
 func (p *Places) syntax(e errors.Error, message string) (d diag.Diagnostic, found bool) {
 	for _, pos := range errors.Positions(e) {
-		at := p.Of(pos)
+		at := p.Position(pos)
 		name, _ := p.files.Name(pos.Filename())
 		data, err := p.files.ReadFile(name)
 		if at.IsZero() || err != nil {

@@ -19,7 +19,7 @@ func (p *Places) Members(at []model.Position, name string) (of string, members [
 	p.selectors(func(sel *ast.SelectorExpr, id *ast.Ident, spec *ast.ImportSpec) {
 		if used, _, err := ast.LabelName(sel.Sel); of != "" || err != nil || used != name ||
 			!slices.ContainsFunc(at, func(at model.Position) bool {
-				return at == p.Of(sel.Pos()) || at == p.Of(sel.Sel.Pos())
+				return at == p.Position(sel.Pos()) || at == p.Position(sel.Sel.Pos())
 			}) {
 			return
 		}
@@ -64,10 +64,10 @@ func (p *Places) IsLiteral(at model.Position, text string) (found bool) {
 	p.walk(at.File, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.BasicLit:
-			found = found || n.Value == text && p.Of(n.Pos()) == at
+			found = found || n.Value == text && p.Position(n.Pos()) == at
 		case *ast.UnaryExpr:
 			lit, ok := n.X.(*ast.BasicLit)
-			found = found || ok && n.Op == token.SUB && "-"+lit.Value == text && p.Of(n.Pos()) == at
+			found = found || ok && n.Op == token.SUB && "-"+lit.Value == text && p.Position(n.Pos()) == at
 		}
 	})
 	return found
@@ -79,7 +79,7 @@ func (p *Places) comprehensions() map[model.Position]bool {
 	for _, f := range p.Files {
 		ast.Walk(f, func(n ast.Node) bool {
 			if c, ok := n.(*ast.Comprehension); ok {
-				out[p.Of(c.Pos())] = true
+				out[p.Position(c.Pos())] = true
 			}
 			return true
 		}, nil)

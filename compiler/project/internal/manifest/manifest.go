@@ -120,7 +120,7 @@ func (r *Reader) check(source string, i, n int, v model.Value) error {
 	if n > 1 {
 		which = fmt.Sprintf("document %d", i+1)
 	}
-	if kind, name := text(v, "kind"), text(at(v, "metadata"), "name"); kind != "" {
+	if kind, name := text(v, "kind"), text(fieldOf(v, "metadata"), "name"); kind != "" {
 		which = strings.TrimSpace(which + " " + strings.TrimSpace(kind+" "+name))
 	}
 	if which != "" {
@@ -150,7 +150,7 @@ func problem(v model.Value) string {
 		return "has items, which reconcilers apply as objects of their own, and its kind does not end " +
 			"in List"
 	}
-	metadata := at(v, "metadata")
+	metadata := fieldOf(v, "metadata")
 	if text(metadata, "name") == "" {
 		if text(metadata, "generateName") != "" {
 			return "has generateName instead of metadata.name, so that each build would be another object"
@@ -160,14 +160,14 @@ func problem(v model.Value) string {
 	return ""
 }
 
-func at(v model.Value, field string) model.Value {
+func fieldOf(v model.Value, field string) model.Value {
 	w, _ := v.Lookup(field)
 	return w
 }
 
 // text returns a field that is a string; "" for any other.
 func text(v model.Value, field string) string {
-	if w := at(v, field); w.Kind() == model.String {
+	if w := fieldOf(v, field); w.Kind() == model.String {
 		return w.Text()
 	}
 	return ""
