@@ -237,6 +237,9 @@ type Support struct {
 	Looks bool
 }
 
+// OwnChart is the reason why no reconciler fetches a chart of the platform's folder.
+const OwnChart = "kalypso renders the charts of the platform's own folder"
+
 // Refuse returns a diagnostic with the reason if a backend does not deliver the assignment. It
 // returns nil if the backend delivers it.
 func Refuse(b Backend, a *Assignment) []diag.Diagnostic {

@@ -95,7 +95,10 @@ func sourceAt(m model.Manifests, host, secret string) model.Manifests {
 	if m.OCI != nil {
 		m.OCI.URL, m.OCI.SecretRef = "oci://"+host+"/app", secret
 	}
-	if m.Helm != nil {
+	switch {
+	case m.Helm != nil && m.Helm.Git != nil:
+		git(m.Helm.Git)
+	case m.Helm != nil:
 		m.Helm.Repo, m.Helm.SecretRef = "https://"+host+"/app", secret
 	}
 	if m.Kustomize != nil {

@@ -109,10 +109,13 @@ func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 	t.Helper()
 	script := "#!/bin/sh\nexec app\n"
 	git := model.Git{Repo: "https://git.example.test/app", Commit: strings.Repeat("0b", 20)}
-	out := bt.Target{Name: string(kind) + "/plain", Render: render, Manifests: map[model.SourceKind]model.Manifests{
+	name := strings.NewReplacer("helm.git", "monorepo", "helm.path", "local").Replace(string(kind))
+	out := bt.Target{Name: name + "/plain", Render: render, Manifests: map[model.SourceKind]model.Manifests{
 		model.GitSource:       bt.Git,
 		model.OCISource:       bt.OCI,
 		model.HelmSource:      bt.Chart,
+		model.HelmGitSource:   {Helm: &model.Helm{Git: &model.Git{Repo: "https://git.example.test/app", Branch: "main", Path: "charts/app"}, PlatformValues: "platform"}},
+		model.HelmPathSource:  {Helm: &model.Helm{Path: "charts/app"}},
 		model.KustomizeSource: {Kustomize: &model.Kustomize{Git: &git, Path: "overlays/dev"}},
 		model.PackageSource:   {Package: &model.Package{Files: map[string]model.MachineFile{"/opt/app/run.sh": {Content: &script, Mode: "0600"}}}},
 		model.AnsibleSource:   {Ansible: &model.Playbook{Git: &git, Playbook: "site.yml"}},
@@ -121,7 +124,7 @@ func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 		t.Fatalf("there is no sample of %s", kind)
 	}
 	if render {
-		out.Name = string(kind) + "/rendered"
+		out.Name = name + "/rendered"
 	}
 	switch kind {
 	case model.PackageSource:
@@ -129,7 +132,7 @@ func target(t testing.TB, kind model.SourceKind, render bool) bt.Target {
 		out.Projection = &model.Projection{Revision: git.Commit, Files: []model.ProjectedFile{{Path: "site.yml", Data: []byte("---\n- hosts: all\n")}}}
 	default:
 		out.Projection = bt.Projected(t, workload)
-		if kind != model.HelmSource {
+		if kind != model.HelmSource && kind != model.HelmPathSource {
 			out.Projection.Revision = git.Commit
 		}
 	}

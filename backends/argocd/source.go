@@ -127,6 +127,9 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 	switch {
 	case from.Git != nil:
 		s = gitSource(from.Git)
+		if from.Helm != nil {
+			s.Helm = release(a, from.Helm)
+		}
 		if from.Git.Verify != nil {
 			ds = append(ds, unverified(a, from))
 		}

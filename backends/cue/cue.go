@@ -40,8 +40,11 @@ func (cue) Name() string { return backend }
 
 // Support reports that a function may use all manifests as it likes.
 func (cue) Support(kind model.SourceKind) backends.Support {
-	if kind == model.PackageSource {
+	switch kind {
+	case model.PackageSource:
 		return backends.Support{Rendered: "a package has nothing to render"}
+	case model.HelmPathSource:
+		return backends.Support{Referenced: backends.OwnChart}
 	}
 	return backends.Support{}
 }

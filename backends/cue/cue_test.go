@@ -95,7 +95,7 @@ func TestRefusals(t *testing.T) {
 // use them. It adds the files of a playbook.
 func TestSupport(t *testing.T) {
 	for _, kind := range model.SourceKinds {
-		if s := cue.New().Support(kind); s.Referenced != "" || (s.Rendered == "") != (kind != model.PackageSource) {
+		if s := cue.New().Support(kind); (s.Referenced == "") != (kind != model.HelmPathSource) || (s.Rendered == "") != (kind != model.PackageSource) {
 			t.Errorf("%s: %+v", kind, s)
 		}
 	}

@@ -68,6 +68,9 @@ func (fleet) Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.OCISource:
 		s.Referenced = "Fleet fetches git repositories and charts, and no other OCI artifacts"
+	case model.HelmGitSource:
+		s.Referenced = "a HelmOp of Fleet takes no chart from git, and a GitRepo takes the values of a " +
+			"chart only from the fleet.yaml beside it"
 	case model.KustomizeSource:
 		// A bundle contains the files below its folder, and an overlay's base is not one of
 		// them.

@@ -84,8 +84,10 @@ type chartTemplate struct {
 
 type chart struct {
 	Chart     string        `yaml:"chart"`
-	Version   string        `yaml:"version"`
+	Version   string        `yaml:"version,omitempty"`
 	SourceRef kindReference `yaml:"sourceRef"`
+	// ReconcileStrategy is "Revision" for a chart that changes without a new version.
+	ReconcileStrategy string `yaml:"reconcileStrategy,omitempty"`
 }
 
 type driftDetection struct {
@@ -152,9 +154,13 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 		}
 	}
 	ref := kindReference{Kind: source.Kind, Name: name}
-	if source.Kind == ociKind {
+	switch {
+	case source.Kind == ociKind:
 		spec.ChartRef = &ref
-	} else {
+	case h.Git != nil:
+		spec.Chart = &chartTemplate{Spec: chart{Chart: dotSlash(h.Git.Path), SourceRef: ref,
+			ReconcileStrategy: "Revision"}}
+	default:
 		spec.Chart = &chartTemplate{Spec: chart{Chart: h.Chart, Version: h.Version, SourceRef: ref}}
 	}
 	return kubernetes.Object{APIVersion: helmAPI, Kind: "HelmRelease",

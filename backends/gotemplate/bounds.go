@@ -40,8 +40,8 @@ func (r *run) spend(steps int) {
 	}
 }
 
-// read counts what text/template itself reads of a value: it compares texts byte by byte, and range
-// sorts the keys of a mapping.
+// read counts the steps of text/template itself with a value. It compares texts byte by byte, and
+// range sorts the keys of a mapping.
 func (r *run) read(v reflect.Value) reflect.Value {
 	of := v
 	if of.Kind() == reflect.Interface {

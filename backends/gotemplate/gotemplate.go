@@ -46,8 +46,11 @@ func (gotemplate) Name() string { return backend }
 
 // Support reports that a template may use all manifests as it likes.
 func (gotemplate) Support(kind model.SourceKind) backends.Support {
-	if kind == model.PackageSource {
+	switch kind {
+	case model.PackageSource:
 		return backends.Support{Rendered: "a package has nothing to render"}
+	case model.HelmPathSource:
+		return backends.Support{Referenced: backends.OwnChart}
 	}
 	return backends.Support{}
 }

@@ -190,7 +190,7 @@ func TestSecrets(t *testing.T) {
 
 func TestSupport(t *testing.T) {
 	for _, kind := range model.SourceKinds {
-		if s := gotemplate.New().Support(kind); s.Referenced != "" || (s.Rendered == "") != (kind != model.PackageSource) {
+		if s := gotemplate.New().Support(kind); (s.Referenced == "") != (kind != model.HelmPathSource) || (s.Rendered == "") != (kind != model.PackageSource) {
 			t.Errorf("%s: %+v", kind, s)
 		}
 	}

@@ -63,6 +63,10 @@ func (zarf) Support(kind model.SourceKind) backends.Support {
 	switch kind {
 	case model.OCISource:
 		return backends.Support{Referenced: "Zarf takes no manifests from OCI artifacts"}
+	case model.HelmGitSource:
+		return backends.Support{Referenced: "a package holds charts of repositories and registries"}
+	case model.HelmPathSource:
+		return backends.Support{Referenced: backends.OwnChart}
 	case model.PackageSource:
 		return backends.Support{Rendered: "a package has nothing to render"}
 	case model.AnsibleSource:

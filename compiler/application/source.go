@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -19,7 +18,6 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	platform "github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/archive"
-	"github.com/kalypso-io/kalypso/internal/regular"
 )
 
 // source is the content that an application renders: a chart's archive, or overlays among
@@ -51,7 +49,7 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	s.tree, err = readFolder(r.Dir,
 		func(folder string) bool { return folder != r.without && enters(app, folder) })
 	if err != nil {
-		var own *badFolderError
+		var own *archive.FolderError
 		if errors.As(err, &own) {
 			return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
 				own.Error()).Hinting("keep what is rendered small, and without links that lead out")},
@@ -117,9 +115,6 @@ func addSite(ds []diag.Diagnostic, ref model.Ref) []diag.Diagnostic {
 	return ds
 }
 
-// badFolderError reports that a folder is too large to read, or breaks another bound.
-type badFolderError struct{ error }
-
 // enters reports whether a folder of an application matters. With overlays, all folders do,
 // because overlays can refer to any folder. With a chart, other folders may have anything
 // and do not matter.
@@ -149,58 +144,9 @@ func readFolder(dir string, enter func(folder string) bool) (*archive.Tree, erro
 		return nil, err
 	}
 	defer root.Close()
-	var failed error
-	tree, err := archive.Build(func(yield func(archive.Entry, error) bool) {
-		failed = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir():
-				if name != "." && (strings.HasPrefix(d.Name(), ".") || !enter(name)) {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			entry, ok, err := entryOf(root, name, d)
-			if err != nil {
-				return err
-			}
-			if ok && !yield(entry, nil) {
-				return fs.SkipAll
-			}
-			return nil
-		})
+	return archive.ReadFolder(root, func(name string) bool {
+		return !strings.HasPrefix(path.Base(name), ".") && enter(name)
 	})
-	if failed != nil {
-		return nil, failed
-	}
-	if err != nil {
-		return nil, &badFolderError{err}
-	}
-	return tree, nil
-}
-
-func entryOf(root *os.Root, name string, d fs.DirEntry) (e archive.Entry, ok bool, err error) {
-	e.Path = name
-	if d.Type()&fs.ModeSymlink != 0 {
-		e.Link, err = root.Readlink(name)
-		return e, err == nil, err
-	}
-	info, err := d.Info()
-	if err != nil {
-		return e, false, err
-	}
-	if !info.Mode().IsRegular() {
-		e.Refused = regular.ErrNotRegular.Error()
-		return e, true, nil
-	}
-	if info.Size() > archive.DefaultLimits.File {
-		e.Refused = archive.TooLarge
-		return e, true, nil
-	}
-	e.Data, err = root.ReadFile(name)
-	e.Executable = info.Mode()&0o100 != 0
-	return e, true, err
 }
 
 // job returns the job that renders a target.

@@ -41,15 +41,17 @@ type Source struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// SourceOf returns the source of manifests. It returns false for a package of a machine,
-// which fetches its files itself.
+// SourceOf returns the source of manifests. It returns false for a chart in the platform's
+// folder, and for a package of a machine, which fetches its files itself.
 func SourceOf(m model.Manifests) (Source, bool) {
 	switch {
 	case m.Git != nil:
 		return gitSource(m.Git), true
 	case m.OCI != nil:
 		return ociSource(m.OCI), true
-	case m.Helm != nil:
+	case m.Helm != nil && m.Helm.Git != nil:
+		return gitSource(m.Helm.Git), true
+	case m.Helm != nil && m.Helm.Path == "":
 		return chartSource(m.Helm), true
 	case m.Kustomize != nil && m.Kustomize.Git != nil:
 		return gitSource(m.Kustomize.Git), true

@@ -11,7 +11,6 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
-	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -348,9 +347,10 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 	}
 	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).
 		String(as.in.workspaceDigest(a.Workload))
-	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
-		entry, _ := as.in.request.Library.Lock.Find(source)
-		h.Bytes(model.Encode(entry))
+	if content {
+		if c, ok, _ := as.in.content(a); ok {
+			h.Bytes(model.Encode(c.entry)).String(string(c.digest))
+		}
 	}
 	d := &targetKey{a.Manifests, content, h.Sum(), others}
 	as.targets.Store(a.Target, d)

@@ -258,7 +258,8 @@ func withoutEffect(backend backends.Backend, a *backends.Assignment) []diag.Diag
 		why, hint = "the reconciler fetches the manifests",
 			"render them: set render: true on the deployment target"
 	}
-	field := "manifests." + string(a.Manifests.Kind()) + ".crds"
+	kind, _, _ := strings.Cut(string(a.Manifests.Kind()), ".")
+	field := "manifests." + kind + ".crds"
 	return []diag.Diagnostic{diag.New(diag.NoEffect,
 		fmt.Sprintf("crds: %q of %s has no effect: %s", crds, a.DeploymentTarget, why)).
 		On(field).At(a.Ref.At(field), "").Hinting(hint)}

@@ -6,6 +6,7 @@
 //	request.go      the request of a build, and its reports
 //	inputs.go       the inputs of all later steps: the model, its schedule, its configuration plan
 //	key.go          keys of results, derived from the inputs
+//	content.go      the content that manifests are rendered from
 //	scope.go        the cluster types of a build, with the record of the output
 //	composed.go     values of single clusters
 //	planning.go     evaluate, schedule, and plan the configuration: makes the inputs

@@ -39,6 +39,8 @@ type Inputs struct {
 	declared map[string]string
 	// bounded are the cluster types that are allowed to workspaces with a selector, by workspace.
 	bounded map[string]map[string]bool
+
+	charts ownCharts // of the platform
 }
 
 // Ring returns the ring of a cluster type or of a class of a cluster type. It returns "" if there

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +45,7 @@ func (p *Inputs) plan(ctx context.Context, out *reports) error {
 	elsewhere := expr.In(r.Workers)
 	satisfies := newSatisfier(elsewhere)
 	out.add(p.readFleet(satisfies)...)
+	p.addCharts()
 	p.rings, ds = p.ringsOf(r, satisfies)
 	out.add(ds...)
 	p.bounded = schedule.Bounded(p.Model, satisfies)
@@ -170,14 +170,6 @@ func (p *Inputs) pinned(m model.Manifests) (tree *archive.Tree, revision string,
 		tree, ds = p.request.Library.Tree(entry)
 	}
 	return tree, entry.Revision, ds
-}
-
-// addDigest returns a digest that combines files and others. If others is zero, it returns files.
-func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
-	if others == [sha256.Size]byte{} {
-		return files
-	}
-	return tree.Revision(model.DigestBytes(append([]byte(files), others[:]...)))
 }
 
 // sourceOf returns the source of the environment: the commits that the request names, or

@@ -106,58 +106,44 @@ func (e *emitter) project(ctx context.Context, numbers []int,
 		if assigned[n] == nil || !e.in.needsContent(a) {
 			continue
 		}
-		if source, ok := dependency.SourceOf(a.Manifests); ok {
-			group.Go(func() (err error) {
-				out[n], err = e.projectOne(ctx, a, source, assigned[n])
-				ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
-				out[n].diagnostics = slices.Clone(out[n].diagnostics) // other assignments may share them
-				for j := range out[n].diagnostics {
-					out[n].diagnostics[j] = out[n].diagnostics[j].On(ref.String()).At(ref, "")
-				}
-				return err
-			})
-		}
+		group.Go(func() (err error) {
+			out[n], err = e.projectOne(ctx, a, assigned[n])
+			ref := a.Workload.TargetRef(a.Target.Name).At("manifests." + string(a.Manifests.Kind()))
+			out[n].diagnostics = slices.Clone(out[n].diagnostics) // other assignments may share them
+			for j := range out[n].diagnostics {
+				out[n].diagnostics[j] = out[n].diagnostics[j].On(ref.String()).At(ref, "")
+			}
+			return err
+		})
 	}
 	return out, group.Wait()
 }
 
-func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment, source dependency.Source,
+func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment,
 	assigned *backends.Assignment) (projection, error) {
-	entry, ds := e.pinned(a, source)
-	if len(ds) > 0 {
+	c, ok, ds := e.in.content(a)
+	switch {
+	case !ok:
+		return projection{}, nil
+	case len(ds) > 0:
 		return projection{diagnostics: ds, passing: true}, nil
+	case a.Manifests.Ansible != nil:
+		return e.playbook(a, c.entry), nil
 	}
-	if a.Manifests.Ansible != nil {
-		return e.playbook(a, entry), nil
-	}
-	r, err := e.render(ctx, e.job(a, assigned), entry)
+	r, err := e.render(ctx, e.job(a, assigned), a.Manifests.Helm, c)
 	if err != nil || diag.Errors(r.Diagnostics) {
 		return projection{diagnostics: r.Diagnostics, passing: r.passing}, err
 	}
 	return projection{
-		projection:  &model.Projection{Objects: r.Objects, Revision: entry.Revision},
+		projection:  &model.Projection{Objects: r.Objects, Revision: c.revision},
 		diagnostics: r.Diagnostics,
 	}, nil
-}
-
-// pinned returns the pin of an assignment's source, or the diagnostics that explain why it cannot
-// be used. A playbook that is not rendered needs only its pin, not its content.
-func (e *emitter) pinned(a *schedule.Assignment, source dependency.Source) (dependency.Entry,
-	[]diag.Diagnostic) {
-	if a.Manifests.Ansible != nil && !a.Target.Render {
-		return e.in.request.Library.Entry(source)
-	}
-	return e.in.request.Library.Pinned(source)
 }
 
 // lacksSource reports whether an assignment needs the content of its source and cannot have it.
 // Such an assignment is not built, even if its emission is cached.
 func (e *emitter) lacksSource(a *schedule.Assignment) bool {
-	source, ok := dependency.SourceOf(a.Manifests)
-	if !ok {
-		return false
-	}
-	_, ds := e.pinned(a, source)
+	_, _, ds := e.in.content(a)
 	return len(ds) > 0
 }
 
@@ -166,11 +152,15 @@ func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *pr
 	if h := assigned.Manifests.Helm; h != nil {
 		// fillChart has checked that they fit
 		values, _ := e.chartValues(a, assigned.Values, assigned.Removed)
-		return &project.Job{Helm: &helm.Request{
+		r := &helm.Request{
 			ReleaseName: h.ReleaseName, Namespace: assigned.Namespace, Values: values,
 			KubernetesVersion: strings.TrimPrefix(a.ClusterType.KubernetesVersion, "v"),
 			APIVersions:       a.ClusterType.APIVersions,
-		}}
+		}
+		for _, name := range h.ValuesFiles {
+			r.ValuesFiles = append(r.ValuesFiles, helm.ValuesFile{Name: name})
+		}
+		return &project.Job{Helm: r}
 	}
 	r := &kustomize.Request{}
 	switch m := a.Manifests; {
@@ -192,20 +182,21 @@ type renderResult struct {
 	passing bool
 }
 
-// render renders a job with the content that an entry pins, or returns the cached result.
-// Assignments that need the same result at the same time wait for one render.
-func (e *emitter) render(ctx context.Context, job *project.Job,
-	entry dependency.Entry) (renderResult, error) {
+// render renders a job with its content, or returns the cached result. chart is the chart of the
+// manifests, or nil. Assignments that need the same result at the same time wait for one render.
+func (e *emitter) render(ctx context.Context, job *project.Job, chart *model.Helm,
+	c content) (renderResult, error) {
 	defer e.in.request.Meter.took(cache.Projection, time.Now())
-	key := e.in.key("projection").String(string(entry.Content)).Bytes(model.Encode(*job)).Sum()
+	key := e.in.key("projection").String(string(c.digest)).String(chartFolder(chart)).
+		Bytes(model.Encode(*job)).Sum()
 	mine := false
 	r, err, _ := e.in.request.Meter.renders.Do(string(key[:]), func() (any, error) {
 		mine = true
-		return e.renderOnce(ctx, key, job, entry)
+		return e.renderOnce(ctx, key, job, chart, c)
 	})
 	switch {
 	case err != nil && !mine && ctx.Err() == nil:
-		return e.renderOnce(ctx, key, job, entry) // the context of another cluster type has ended
+		return e.renderOnce(ctx, key, job, chart, c) // the context of another cluster type has ended
 	case err != nil:
 		return renderResult{}, err
 	case !mine && !r.(renderResult).passing:
@@ -215,13 +206,13 @@ func (e *emitter) render(ctx context.Context, job *project.Job,
 }
 
 func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
-	entry dependency.Entry) (r renderResult, err error) {
+	chart *model.Helm, c content) (r renderResult, err error) {
 	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok &&
 		model.Decode(data, &r.Outcome) == nil {
 		e.in.request.Meter.count(cache.Projection, 0, 1)
 		return r, nil
 	}
-	if ds := e.fill(job, entry); len(ds) > 0 {
+	if ds := e.fill(job, chart, c); len(ds) > 0 {
 		return renderResult{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
 	}
 	if r.Outcome, err = project.NewRenderer(e.in.request.Workers).Render(ctx, job); err != nil {
@@ -238,17 +229,35 @@ func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Jo
 	return r, nil
 }
 
+// chartFolder returns the folder of a chart in its source; "" if the source is the chart itself.
+func chartFolder(h *model.Helm) string {
+	switch {
+	case h == nil:
+		return ""
+	case h.Git != nil:
+		return path.Clean(h.Git.Path)
+	}
+	return h.Path
+}
+
 // fill adds the content to a job. If there is no content, it returns diagnostics.
-func (e *emitter) fill(job *project.Job, entry dependency.Entry) (ds []diag.Diagnostic) {
+func (e *emitter) fill(job *project.Job, chart *model.Helm, c content) (ds []diag.Diagnostic) {
+	folder := chartFolder(chart)
+	if job.Helm != nil && folder == "" {
+		job.Helm.Chart, ds = e.in.request.Library.Content(c.entry)
+		return ds
+	}
+	files, of := c.tree, ""
+	if files == nil {
+		if files, ds = e.in.request.Library.Tree(c.entry); len(ds) > 0 {
+			return ds
+		}
+		of = " of " + c.entry.Source.String()
+	}
 	if job.Helm != nil {
-		job.Helm.Chart, ds = e.in.request.Library.Content(entry)
-		return ds
+		return unpackChart(job.Helm, files, folder, of)
 	}
-	tree, ds := e.in.request.Library.Tree(entry)
-	if len(ds) > 0 {
-		return ds
-	}
-	job.Kustomize.Files, job.Kustomize.Refused = tree.Data(), tree.Refused
+	job.Kustomize.Files, job.Kustomize.Refused = files.Data(), files.Refused
 	return nil
 }
 

@@ -19,22 +19,25 @@ type Manifests struct {
 	Attributes *Value `json:"attributes,omitempty"`
 }
 
-// SourceKind is a kind of manifests, named like its field in schema.#Manifests.
+// SourceKind is a kind of manifests, named like its field in schema.#Manifests. A chart in a folder
+// has a kind of its own, which is the path of the field.
 type SourceKind string
 
 // The kinds of manifests.
 const (
 	GitSource       SourceKind = "git"
 	OCISource       SourceKind = "oci"
-	HelmSource      SourceKind = "helm"
+	HelmSource      SourceKind = "helm"      // of a chart repository or an OCI registry
+	HelmGitSource   SourceKind = "helm.git"  // in a git repository
+	HelmPathSource  SourceKind = "helm.path" // in the platform's folder; it is always rendered
 	KustomizeSource SourceKind = "kustomize"
 	PackageSource   SourceKind = "package"
 	AnsibleSource   SourceKind = "ansible"
 )
 
 // SourceKinds are all kinds of manifests, in the schema's order.
-var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, KustomizeSource, PackageSource,
-	AnsibleSource}
+var SourceKinds = []SourceKind{GitSource, OCISource, HelmSource, HelmGitSource, HelmPathSource,
+	KustomizeSource, PackageSource, AnsibleSource}
 
 // Kind returns the kind of the manifests. It returns "" if no source is set.
 func (m Manifests) Kind() SourceKind {
@@ -43,6 +46,10 @@ func (m Manifests) Kind() SourceKind {
 		return GitSource
 	case m.OCI != nil:
 		return OCISource
+	case m.Helm != nil && m.Helm.Git != nil:
+		return HelmGitSource
+	case m.Helm != nil && m.Helm.Path != "":
+		return HelmPathSource
 	case m.Helm != nil:
 		return HelmSource
 	case m.Kustomize != nil:
@@ -77,7 +84,7 @@ func (m Manifests) WithoutSecrets() Manifests {
 	m.Git, m.OCI = git(m.Git), oci(m.OCI)
 	if m.Helm != nil {
 		helm := *m.Helm
-		helm.SecretRef = ""
+		helm.SecretRef, helm.Git = "", git(helm.Git)
 		m.Helm = &helm
 	}
 	if m.Kustomize != nil {
@@ -176,13 +183,19 @@ type OIDCIdentity struct {
 	Subject string `json:"subject"`
 }
 
-// Helm is a chart of a chart repository (Repo) or an OCI registry (OCI). Values are the values
-// of the chart; nil before they are composed.
+// Helm is a chart of a chart repository (Repo), an OCI registry (OCI), a git repository (Git), or
+// a folder of the platform (Path, relative to its root). Only the first two have a Version.
 type Helm struct {
-	Repo           string `json:"repo,omitempty"`
-	OCI            string `json:"oci,omitempty"`
-	Chart          string `json:"chart,omitempty"`
-	Version        string `json:"version"`
+	Repo    string `json:"repo,omitempty"`
+	OCI     string `json:"oci,omitempty"`
+	Git     *Git   `json:"git,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Chart   string `json:"chart,omitempty"`
+	Version string `json:"version,omitempty"`
+	// ValuesFiles are files of values, the later over the earlier. Their paths are relative to the
+	// root of the git repository, to the root of the platform, or to the chart.
+	ValuesFiles []string `json:"valuesFiles,omitempty"`
+	// Values are the values of the chart; nil before they are composed.
 	Values         *Value `json:"values,omitempty"`
 	ReleaseName    string `json:"releaseName,omitempty"`
 	PlatformValues string `json:"platformValues,omitempty"`

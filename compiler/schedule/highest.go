@@ -34,7 +34,7 @@ func versionOf(p *model.Pin) string {
 		return p.Version
 	}
 	for _, path := range [][]string{{"helm", "version"}, {"git", "tag"}, {"oci", "tag"},
-		{"kustomize", "git", "tag"}, {"kustomize", "oci", "tag"}} {
+		{"helm", "git", "tag"}, {"kustomize", "git", "tag"}, {"kustomize", "oci", "tag"}} {
 		v, ok := *p.Manifests, true
 		for _, name := range path {
 			if v, ok = v.Lookup(name); !ok {

@@ -14,8 +14,11 @@ func pinnable(version *string, m *model.Manifests) map[string]*string {
 	fields := map[string]*string{"version": version}
 	addGit(fields, "manifests.git.", m.Git)
 	addOCI(fields, "manifests.oci.", m.OCI)
-	if m.Helm != nil {
-		fields["manifests.helm.version"] = &m.Helm.Version
+	if h := m.Helm; h != nil {
+		addGit(fields, "manifests.helm.git.", h.Git)
+		if h.Version != "" {
+			fields["manifests.helm.version"] = &h.Version
+		}
 	}
 	if k := m.Kustomize; k != nil {
 		addGit(fields, "manifests.kustomize.git.", k.Git)
@@ -55,6 +58,9 @@ func addOCI(fields map[string]*string, path string, o *model.OCI) {
 // copied, so the pin may change them; the other fields are shared.
 func copyManifests(m model.Manifests) model.Manifests {
 	m.Git, m.OCI, m.Helm, m.Kustomize = clone(m.Git), clone(m.OCI), clone(m.Helm), clone(m.Kustomize)
+	if m.Helm != nil {
+		m.Helm.Git = clone(m.Helm.Git)
+	}
 	if m.Kustomize != nil {
 		m.Kustomize.Git, m.Kustomize.OCI = clone(m.Kustomize.Git), clone(m.Kustomize.OCI)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/internal/archive"
 	"github.com/kalypso-io/kalypso/internal/cuemodule"
 )
 
@@ -101,6 +102,22 @@ func OpenOver(dir string, over Overlay) (*Platform, []diag.Diagnostic, error) {
 
 // Files returns the platform's files, with the overlay over them.
 func (p *Platform) Files() *Files { return p.files }
+
+// Folder returns the files in and below a folder of the platform, named from its root, as they are
+// on the disk. A link may lead to another place of the same folder only.
+func (p *Platform) Folder(name string) (*archive.Tree, error) {
+	root, err := os.OpenRoot(p.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	folder, err := root.OpenRoot(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return archive.ReadFolder(folder, func(in string) bool { return path.Base(in) != ".git" })
+}
 
 // HasBase reports whether there are files that all environments share.
 func (p *Platform) HasBase() bool { return p.hasBase }

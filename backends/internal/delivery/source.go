@@ -24,7 +24,8 @@ import (
 	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
-// Source is the source that a reconciler fetches: exactly one of Git, OCI and Helm.
+// Source is the source that a reconciler fetches: exactly one of Git, OCI and Helm, or both Git and
+// Helm for a chart in a git repository.
 type Source struct {
 	Git  *model.Git
 	OCI  *model.OCI
@@ -42,6 +43,8 @@ func Support(kind model.SourceKind) backends.Support {
 	case model.PackageSource, model.AnsibleSource:
 		const why = "it is for machines, and the reconciler is for Kubernetes"
 		return backends.Support{Referenced: why, Rendered: why}
+	case model.HelmPathSource:
+		return backends.Support{Referenced: backends.OwnChart}
 	}
 	return backends.Support{}
 }
@@ -59,7 +62,15 @@ func SourceOf(a *backends.Assignment) (Source, []diag.Diagnostic) {
 	case m.OCI != nil:
 		s = Source{OCI: m.OCI, Field: "oci"}
 	case m.Helm != nil:
-		s = Source{Helm: m.Helm, Field: "helm"}
+		s = Source{Git: m.Helm.Git, Helm: m.Helm, Field: "helm"}
+		if s.Git != nil {
+			s.Field = "helm.git"
+		}
+		if len(m.Helm.ValuesFiles) > 0 {
+			ds = append(ds, Unsupported(a, "helm.valuesFiles",
+				"files of values are read where kalypso renders the chart, and the reconciler fetches this one").
+				Hinting("render it: set render: true on the deployment target; or write the values as values"))
+		}
 	case m.Kustomize != nil:
 		s, ds = overlay(a, m.Kustomize)
 	default:

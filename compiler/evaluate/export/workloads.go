@@ -1,7 +1,9 @@
 package export
 
 import (
+	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -94,6 +96,7 @@ func (x *Exporter) target(v cue.Value, w *model.Workload, ref model.Ref) (model.
 	}
 	decode(value, &t)
 	t.FullName, t.Chart, t.Manifests = model.FullName(w.Name, t.Name), chart, manifests
+	t.Render = t.Render || manifests.Helm != nil && manifests.Helm.Path != ""
 	x.checkLabels(t.Labels, ref.At("labels"))
 	labels := map[string]string{}
 	maps.Copy(labels, w.Labels)
@@ -137,9 +140,66 @@ func (x *Exporter) manifests(target cue.Value, ref model.Ref) (m model.Manifests
 	}
 	if ok {
 		decode(value, &m)
-		ok = x.checkAnonymous(value, at)
+		ok = x.checkAnonymous(value, at) && (m.Helm == nil ||
+			x.chart(m.Helm, cuevalue.Field(of, "helm"), at.At("helm")))
 	}
 	return m, ok
+}
+
+// chart checks that a chart has a version exactly if its source has versions. It names the files of
+// a chart in the platform's folder from the platform's root.
+func (x *Exporter) chart(h *model.Helm, v cue.Value, at model.Ref) bool {
+	before := len(x.Diagnostics)
+	versions := h.Git == nil && h.Path == ""
+	switch {
+	case versions && h.Version == "":
+		x.Fail(at, x.At(diag.New(diag.Missing, "required field version is missing"), v).
+			On(at.At("version").String()).
+			Hinting(`name a version of the chart, or a range of versions: version: "..."`))
+	case !versions && h.Version != "":
+		x.Fail(at.At("version"), diag.New(diag.NotAllowed,
+			"the chart of a folder has the version that its Chart.yaml says, and no other").
+			On(at.At("version").String()).
+			Hinting("remove version; a commit, a tag or a branch says which chart of a git repository"))
+	case !versions && h.Chart != "":
+		x.Fail(at.At("chart"), diag.New(diag.NotAllowed,
+			"chart names a chart of a chart repository or an OCI registry, and this one is in a folder").
+			On(at.At("chart").String()).Hinting("name the folder with path, and remove chart"))
+	}
+	if !versions && (h.SecretRef != "" || h.Anonymous) {
+		x.Fail(at, x.At(diag.New(diag.NotAllowed,
+			"secretRef and anonymous are for a chart repository or an OCI registry, and this chart is in "+
+				"a folder"), v).On(at.String()).
+			Hinting("write them into git, or remove them: kalypso reads the platform's own folder"))
+	}
+	if h.Path != "" {
+		named := cuevalue.Field(v, "path")
+		h.Path = x.fileOf(h.Path, named, at.At("path"))
+		files := cuevalue.Field(v, "valuesFiles")
+		for i := range h.ValuesFiles {
+			of := files.LookupPath(cue.MakePath(cue.Index(i)))
+			h.ValuesFiles[i] = x.fileOf(h.ValuesFiles[i], of, at.At(fmt.Sprintf("valuesFiles[%d]", i)))
+		}
+	}
+	return !diag.Errors(x.Diagnostics[before:])
+}
+
+// fileOf returns the name of a file or folder of the platform from its root. In v, it is named
+// from the folder of the CUE file.
+func (x *Exporter) fileOf(name string, v cue.Value, at model.Ref) string {
+	folders := map[string]bool{}
+	for _, p := range x.Written(v) {
+		folders[path.Dir(p.File)] = true
+	}
+	if len(folders) != 1 {
+		x.Fail(at, diag.New(diag.NotAllowed, name+" is named in several folders").On(at.String()).
+			Hinting("it is found from the folder of the CUE file that names it: name it in one"))
+		return name
+	}
+	for folder := range folders {
+		name = path.Join(folder, name)
+	}
+	return name
 }
 
 // checkVerify reports sources that must be verified and cannot be. It also reports sources that
@@ -172,6 +232,9 @@ func (x *Exporter) checkVerify(m *model.Manifests, rendered bool, ref model.Ref)
 	}
 	git(m.Git, "git")
 	oci(m.OCI, "oci")
+	if m.Helm != nil {
+		git(m.Helm.Git, "helm.git")
+	}
 	if m.Kustomize != nil {
 		git(m.Kustomize.Git, "kustomize.git")
 		oci(m.Kustomize.OCI, "kustomize.oci")

@@ -257,6 +257,15 @@ func (x *limitedExporter) checkSources(workloads []model.Workload) []model.Workl
 	return slices.DeleteFunc(workloads, func(w model.Workload) bool {
 		before := len(x.Diagnostics)
 		for _, t := range w.Targets {
+			if h := t.Manifests.Helm; h != nil && h.Path != "" {
+				ref := w.TargetRef(t.Name).At("manifests.helm.path")
+				x.Fail(ref, diag.New(diag.Registration,
+					"path is for a chart in the platform's own folder, and registration "+r.Name+
+						" brings the workload").
+					Hinting(fmt.Sprintf("name the registered repository: manifests: helm: git: {repo: %q, "+
+						"path: ...} with a branch, a tag or a commit", r.Git.Repo)))
+				continue
+			}
 			source, ok := dependency.SourceOf(t.Manifests)
 			if !ok || source.URL == r.Git.Repo {
 				continue

@@ -40,12 +40,21 @@ type Request struct {
 	// Values are merged into the chart's values. A null removes a value of the chart. They are
 	// null or a struct. As for Helm, all numbers are floats.
 	Values model.Value
+	// ValuesFiles are merged into the chart's values before Values, in their order.
+	ValuesFiles []ValuesFile
 	// KubernetesVersion is the value of .Capabilities.KubeVersion, such as "1.34.2". It is ""
 	// if the version of the cluster is not known; then a chart that asks for it is refused.
 	KubernetesVersion string
 	// APIVersions are the entries of .Capabilities.APIVersions in addition to the APIs of
 	// Kubernetes itself. Each is group/version or group/version/Kind.
 	APIVersions []string
+}
+
+// ValuesFile is a file of values, as `helm template --values` reads it.
+type ValuesFile struct {
+	Name string
+	// Data is the content; nil for a file of the chart, whose Name is relative to it.
+	Data []byte
 }
 
 // Render returns the objects that a chart makes, in the order in which Helm prints them:

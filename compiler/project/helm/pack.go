@@ -4,12 +4,23 @@ import (
 	"os"
 	"path/filepath"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/compiler/project/internal/quiet"
 	"github.com/kalypso-io/kalypso/internal/scratch"
 )
+
+// Version returns the version in a Chart.yaml. It returns "" if the file has no version.
+func Version(data []byte) string {
+	var metadata chart.Metadata
+	if yaml.Unmarshal(data, &metadata) != nil {
+		return ""
+	}
+	return metadata.Version
+}
 
 // Pack makes the archive of a chart from the files of its folder, by their paths in it.
 // Like `helm package`, it omits the files in .helmignore. Paths must be local, as in
@@ -31,11 +42,11 @@ func Pack(files map[string][]byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	chart, err := loader.LoadDir(folder)
+	loaded, err := loader.LoadDir(folder)
 	if err != nil {
 		return nil, err
 	}
-	packed, err := chartutil.Save(chart, tmp)
+	packed, err := chartutil.Save(loaded, tmp)
 	if err != nil {
 		return nil, err
 	}

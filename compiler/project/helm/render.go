@@ -14,8 +14,10 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
 
+	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/manifest"
+	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
 // renderOutput is the output of the templates of a chart, before it is read.
@@ -39,6 +41,13 @@ func render(req Request, w *world) (*renderOutput, error) {
 	values, err := helmValues(req.Values)
 	if err != nil {
 		return nil, failed(err)
+	}
+	for _, f := range slices.Backward(req.ValuesFiles) {
+		below, err := f.read(ch)
+		if err != nil {
+			return nil, err
+		}
+		values = chartutil.MergeTables(values, below)
 	}
 	if err := chartutil.ProcessDependenciesWithMerge(ch, values); err != nil {
 		return nil, failed(err)
@@ -68,6 +77,29 @@ func render(req Request, w *world) (*renderOutput, error) {
 		}
 	}
 	return &renderOutput{ch.Name(), files, ch.CRDObjects(), ch}, nil
+}
+
+// read returns the values of a file, which may be a file of the chart.
+func (f ValuesFile) read(ch *chart.Chart) (chartutil.Values, error) {
+	data := f.Data
+	if data == nil {
+		n := slices.IndexFunc(ch.Raw,
+			func(of *chart.File) bool { return of.Name == path.Clean(f.Name) })
+		if n < 0 {
+			return nil, refusal.New(diag.BadSource, "name a file of the chart, from its folder",
+				"chart %s has no file of values %s", ch.Name(), f.Name)
+		}
+		data = ch.Raw[n].Data
+	}
+	if err := manifest.Check(f.Name, data); err != nil {
+		return nil, err
+	}
+	values, err := chartutil.ReadValues(data)
+	if err != nil {
+		return nil, refusal.New(diag.BadSource, "correct the file of values",
+			"the file of values %s cannot be read: %v", f.Name, err)
+	}
+	return values, nil
 }
 
 // where returns the place of a template at which a render ended.

@@ -298,3 +298,31 @@ func BenchmarkRender(b *testing.B) {
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
+
+// Files of values replace the chart's values, each those of the files before it, and the values of
+// the request replace theirs. A null removes a value.
+func TestValuesFiles(t *testing.T) {
+	chart := commandtest.Chart(t, txtar.Parse([]byte("-- chart/Chart.yaml --\napiVersion: v2\nname: app\nversion: 1.0.0\n"+
+		"-- chart/values.yaml --\na: 0\nb: 0\nc: {d: 0, e: 0}\nf: 0\n-- chart/more.yaml --\na: 1\nb: 1\nc: {d: 1}\n"+
+		"-- chart/templates/t.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {all: {{ toJson .Values | quote }}}\n")), "chart/")
+	req := Request{Chart: chart, ReleaseName: "x", Values: value(t, []byte("b: 3")), ValuesFiles: []ValuesFile{
+		{Name: "./more.yaml"}, {Name: "other.yaml", Data: []byte("a: 2\nb: 2\nf: null\n")}}}
+	out, err := Render(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := out[0].Value.Lookup("data")
+	if all, _ := data.Lookup("all"); all.Text() != `{"a":2,"b":3,"c":{"d":1,"e":0}}` {
+		t.Errorf("got %s", all.Text())
+	}
+	for want, f := range map[string]ValuesFile{
+		"chart app has no file of values none.yaml":    {Name: "none.yaml"},
+		"the file of values a.yaml cannot be read: ":   {Name: "a.yaml", Data: []byte("- a\n")},
+		"a.yaml cannot be read: error converting YAML": {Name: "a.yaml", Data: []byte("a: [\n")},
+	} {
+		req.ValuesFiles = []ValuesFile{f}
+		if _, err := Render(req); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

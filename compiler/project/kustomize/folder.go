@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -52,6 +53,11 @@ func (s *scan) manifests(dir string) ([]string, error) {
 		objects, err := reader.Documents(name, s.files[name])
 		if err == nil {
 			err = checkManifests(name, objects)
+		}
+		if err != nil && path.Base(name) == "Chart.yaml" {
+			return nil, refusal.New(diag.BadSource, fmt.Sprintf("write helm: git: {repo: ..., path: %q} "+
+				"in place of git, with the same branch, tag or commit", path.Dir(name)),
+				"the folder %s is a Helm chart, and no manifests", path.Dir(name))
 		}
 		if err != nil {
 			return nil, err

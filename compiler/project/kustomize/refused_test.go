@@ -44,6 +44,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"two kustomizations", "-- app/kustomization.yaml --\n-- app/Kustomization --\n", diag.BadSource, "app has several kustomizations"},
 		{"empty", "-- app/kustomization.yaml --\n", diag.Render, "app: kustomization.yaml is empty"},
+		{"chart", "-- app/Chart.yaml --\napiVersion: v2\nname: a\nversion: 1.0.0\n-- app/templates/a.yaml --\na: {{ .Values }}\n", diag.BadSource, "the folder app is a Helm chart, and no manifests"},
 		{"unknown field", "-- app/kustomization.yaml --\nresource: [a.yaml]\n", diag.Render, `app/kustomization.yaml: invalid Kustomization: json: unknown field "resource"`},
 		{"wrong kind", "-- app/kustomization.yaml --\nkind: Deployment\nresources: [a.yaml]\n" + configMap, diag.Render, "kind should be Kustomization or Component"},
 		{"syntax", "-- app/kustomization.yaml --\nresources: [\n", diag.Render, "app/kustomization.yaml: invalid Kustomization"},

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kalypso-io/kalypso/compiler/dependency"
+	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/project/helm"
+	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/source"
+	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/archive"
+)
+
+// content identifies the content that the manifests of an assignment are rendered from: an entry
+// of the lock, or a chart in the platform's folder.
+type content struct {
+	entry dependency.Entry // of the lock; zero for a chart of the platform
+	// tree has the chart of the platform and its files of values, by their paths from the root. It
+	// is nil for an entry of the lock.
+	tree *archive.Tree
+	// digest identifies the bytes.
+	digest dependency.Digest
+	// revision is the rendered revision, as in model.Projection.
+	revision string
+}
+
+// content returns the content of an assignment's manifests, or the diagnostics that explain why it
+// cannot be used. A playbook that is not rendered needs only its pin, not its content. ok is false
+// for manifests without content.
+func (p *Inputs) content(a *schedule.Assignment) (c content, ok bool, ds []diag.Diagnostic) {
+	if h := a.Manifests.Helm; h != nil && h.Path != "" {
+		c, ds = p.charts.open(p.request.Platform, h)
+		return c, true, ds
+	}
+	from, ok := dependency.SourceOf(a.Manifests)
+	if !ok {
+		return c, false, nil
+	}
+	pinned := p.request.Library.Pinned
+	if a.Manifests.Ansible != nil && !a.Target.Render {
+		pinned = p.request.Library.Entry
+	}
+	c.entry, ds = pinned(from)
+	c.digest, c.revision = c.entry.Content, c.entry.Revision
+	return c, true, ds
+}
+
+// ownCharts are the charts of the platform that were read, so that all steps see the same.
+type ownCharts struct {
+	read sync.Map // path and files of values -> func() (content, []diag.Diagnostic)
+}
+
+// open reads a chart of the platform and its files of values.
+func (c *ownCharts) open(platform *source.Platform, h *model.Helm) (content, []diag.Diagnostic) {
+	key := strings.Join(append([]string{h.Path}, h.ValuesFiles...), "\x00")
+	read, _ := c.read.LoadOrStore(key, sync.OnceValues(func() (content, []diag.Diagnostic) {
+		return readChart(platform, h)
+	}))
+	return read.(func() (content, []diag.Diagnostic))()
+}
+
+func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagnostic) {
+	bad := func(hint, format string, args ...any) (content, []diag.Diagnostic) {
+		return content{}, []diag.Diagnostic{
+			diag.New(diag.BadSource, fmt.Sprintf(format, args...)).Hinting(hint)}
+	}
+	chart, err := platform.Folder(h.Path)
+	if err != nil {
+		return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file that "+
+			"names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
+	}
+	c := content{tree: &archive.Tree{Files: map[string]archive.File{}, Refused: map[string]string{}}}
+	for name, f := range chart.Files {
+		c.tree.Files[path.Join(h.Path, name)] = f
+	}
+	for name, reason := range chart.Refused {
+		c.tree.Refused[path.Join(h.Path, name)] = reason
+	}
+	for _, name := range h.ValuesFiles {
+		data, err := platform.Files().ReadFile(name)
+		if err != nil {
+			return bad("a file of values is found from the folder of the CUE file that names it",
+				"the file of values %s cannot be read: %v", name, cause(err))
+		}
+		c.tree.Files[name] = archive.File{Data: data}
+	}
+	c.revision = helm.Version(chart.Files["Chart.yaml"].Data)
+	c.digest = dependency.Digest(model.DigestBytes(archive.Pack(c.tree)))
+	return c, nil
+}
+
+// cause returns an error without the path that it repeats.
+func cause(err error) error {
+	if in := (*fs.PathError)(nil); errors.As(err, &in) {
+		return in.Err
+	}
+	return err
+}
+
+// addCharts adds the platform's charts to the digests of the source, if digests of files identify
+// it. A chart in the environment's own folder belongs to the environment, as its other files do.
+func (p *Inputs) addCharts() {
+	if !p.digests {
+		return
+	}
+	hashes := map[bool]map[string]dependency.Digest{false: {}, true: {}}
+	for i := range p.Model.Workloads {
+		for _, t := range p.Model.Workloads[i].Targets {
+			if h := t.Manifests.Helm; h != nil && h.Path != "" {
+				c, _ := p.charts.open(p.request.Platform, h)
+				own := strings.HasPrefix(h.Path, path.Join(source.Environments, p.Name)+"/")
+				hashes[own][h.Path] = c.digest
+			}
+		}
+	}
+	for own, charts := range hashes {
+		if len(charts) == 0 {
+			continue
+		}
+		text := ""
+		for _, name := range slices.Sorted(maps.Keys(charts)) {
+			text += name + " " + string(charts[name]) + "\n"
+		}
+		into := &p.Source.Base
+		if own {
+			into = &p.Source.Environment
+		}
+		*into = addDigest(*into, sha256.Sum256([]byte(text)))
+	}
+}
+
+// addDigest returns a digest that combines files and others. If others is zero, it returns files.
+func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
+	if others == [sha256.Size]byte{} {
+		return files
+	}
+	return tree.Revision(model.DigestBytes(append([]byte(files), others[:]...)))
+}
+
+// unpackChart adds a chart from a folder, of a git repository or of the platform, to a request.
+func unpackChart(r *helm.Request, from *archive.Tree, folder, of string) []diag.Diagnostic {
+	bad := func(hint, format string, args ...any) []diag.Diagnostic {
+		return []diag.Diagnostic{diag.New(diag.BadSource, fmt.Sprintf(format, args...)).Hinting(hint)}
+	}
+	chart, err := from.Sub(path.Clean(folder))
+	if err == nil {
+		_, err = chart.File("Chart.yaml")
+	}
+	if err != nil {
+		return bad("path is the folder with the chart's Chart.yaml", "there is no chart in %s%s: %v",
+			folder, of, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(chart.Refused)) {
+		return bad(archive.WayOut(chart.Refused[name], "keep it as a file of the chart's own folder"),
+			"the chart in %s%s cannot be read: %s %s", folder, of, name, chart.Refused[name])
+	}
+	if r.Chart, err = helm.Pack(chart.Data()); err != nil {
+		return bad("`helm lint` says more", "the chart in %s%s cannot be read: %v", folder, of, err)
+	}
+	for i, f := range r.ValuesFiles {
+		file, err := from.File(f.Name)
+		if err != nil {
+			return bad("name a file of the chart's source, from its root",
+				"the file of values %s%s cannot be read: %v", f.Name, of, err)
+		}
+		r.ValuesFiles[i].Data = file.Data
+	}
+	return nil
+}
