@@ -220,7 +220,7 @@ func plan(ctx context.Context, r Request) (*Build, error) {
 // open opens the platform, at a revision if the request has one, and evaluates its base. It
 // returns the diagnostics of the evaluation, which the build has too.
 func open(ctx context.Context, r Request) (b *Build, ds []diag.Diagnostic, err error) {
-	b = &Build{meter: engine.NewMeter(r.Cache, identity())}
+	b = &Build{meter: NewMeter(r.Cache)}
 	base, err := checkOutBase(ctx, r)
 	if err == nil {
 		err = b.read(ctx, r, base)

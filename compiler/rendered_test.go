@@ -11,8 +11,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
-	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	filetree "github.com/kalypso-io/kalypso/internal/archive"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // renderedPlatform has a chart and an overlay that kalypso renders, and manifests that it does
@@ -74,13 +74,10 @@ data:
 
 func packChart(t *testing.T) []byte {
 	t.Helper()
-	chart, err := helm.Pack(map[string][]byte{
+	chart := commandtest.Archive(t, map[string][]byte{
 		"Chart.yaml":              []byte("apiVersion: v2\nname: shop\nversion: 1.2.3\n"),
 		"templates/settings.yaml": []byte(chartTemplate),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return chart
 }
 

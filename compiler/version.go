@@ -13,6 +13,7 @@ import (
 
 	"github.com/kalypso-io/kalypso"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
@@ -56,6 +57,9 @@ func moduleDigest() string {
 var identity = sync.OnceValue(func() cache.Key {
 	return cache.NewHash("kalypso").String(describe()).Sum()
 })
+
+// NewMeter returns the meter of this compiler's work with a cache, which may be nil.
+func NewMeter(c *cache.Cache) *engine.Meter { return engine.NewMeter(c, identity()) }
 
 // describe describes the compiler. For a release it returns the version. The version of a
 // development build does not identify its source, so describe adds the identity of the binary.

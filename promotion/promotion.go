@@ -80,7 +80,7 @@ func NewRequest(a Access) Request {
 		a.Git.Store = remote.DefaultStore()
 	}
 	if a.Applications {
-		r.Subjects = append(r.Subjects, subject.Application(application.Request{
+		r.Subjects = append(r.Subjects, subject.Application(application.Request{Cache: a.Compiler.Cache,
 			Workers: a.Compiler.Workers, Supervisor: a.Compiler.Supervisor}))
 	}
 	r.Subjects = append(r.Subjects, subject.Platform(a.Compiler))

@@ -15,7 +15,6 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/registry/remote"
 
-	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
@@ -56,21 +55,28 @@ func packed(ts *testscript.TestScript, name string, chart bool) []byte {
 		ts.Check(err)
 		return data
 	}
+	below := ""
+	if chart {
+		below = "chart/"
+	}
 	tree := &archive.Tree{Files: map[string]archive.File{}}
 	ts.Check(fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		data, err := fs.ReadFile(os.DirFS(root), name)
-		tree.Files[name] = archive.File{Data: data}
+		tree.Files[below+name] = archive.File{Data: data}
 		return err
 	}))
 	if !chart {
 		return archive.Pack(tree)
 	}
-	data, err := helm.Pack(tree.Data())
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, err := w.Write(archive.Pack(tree))
 	ts.Check(err)
-	return data
+	ts.Check(w.Close())
+	return compressed.Bytes()
 }
 
 // archiveCommand is `archive FILE ENTRY...`: a compressed tar archive with entries

@@ -9,12 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 )
 
 func newProject(g author) *cobra.Command {
 	var o application.Output
 	var output, failOn *string
+	var withStats bool
 	cmd := &cobra.Command{
 		Use:   "project [ENVIRONMENT...]",
 		Short: "Render an application's manifests for all of its targets",
@@ -29,6 +32,8 @@ a deployment target of a platform then names a folder. What is gone is removed; 
 target with an error keeps its last good folder, and the exit code is then 3.
 Without --to nothing is written.
 
+What was rendered before is reused, as in kalypso build; --stats tells how much.
+
 A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 		Example: `  kalypso project --to ../gitops        # every target
   kalypso project dev --to ../gitops    # those of one environment
@@ -38,19 +43,22 @@ A chart of elsewhere is pinned by kalypso.lock: see kalypso lock.`,
 			if o.Dir == "" && (o.Strict || o.Adopt) {
 				return usagef("--adopt and --strict say how to write: they need --to DIR")
 			}
-			return g.project(cmd, environments, o, *output, *failOn)
+			return g.withCache(func(c *cache.Cache) error {
+				return g.project(cmd, environments, o, c, withStats, *output, *failOn)
+			})
 		},
 	}
 	output, failOn = outputFlag(cmd), failOnFlag(cmd)
 	cmd.Flags().StringVar(&o.Dir, "to", "", "write the tree to `DIR`/<environment>/<target>")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "write nothing at all if there is any error")
 	cmd.Flags().BoolVar(&o.Adopt, "adopt", false, "take over files that kalypso did not write")
+	cmd.Flags().BoolVar(&withStats, "stats", false, "tell what was rendered, and what was reused")
 	return cmd
 }
 
-func (g author) project(cmd *cobra.Command, environments []string, o application.Output, output,
-	failOn string) (err error) {
-	r := application.Request{Dir: g.dir, Environments: environments, Workers: g.workers,
+func (g author) project(cmd *cobra.Command, environments []string, o application.Output,
+	c *cache.Cache, withStats bool, output, failOn string) (err error) {
+	r := application.Request{Dir: g.dir, Environments: environments, Cache: c, Workers: g.workers,
 		Supervisor: g.supervisor}
 	var a *application.Application
 	var changes map[string]*tree.Changes
@@ -65,17 +73,23 @@ func (g author) project(cmd *cobra.Command, environments []string, o application
 	if err := g.report(g.err, a.Diagnostics); err != nil {
 		return err
 	}
-	items := []projectedTarget{}
+	out := projectedTargets{list[projectedTarget]{apiVersion, "ProjectedTargetList",
+		[]projectedTarget{}}, nil}
 	for _, t := range a.Targets {
-		items = append(items, targetOf(t, changes[t.Environment]))
+		out.Items = append(out.Items, targetOf(t, changes[t.Environment]))
 	}
-	if err := g.print(output, list[projectedTarget]{apiVersion, "ProjectedTargetList", items},
-		func(w *tabwriter.Writer) {
-			fmt.Fprintln(w, "ENVIRONMENT\tTARGET\tSTATUS")
-			for _, item := range items {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", item.Environment, item.Target, item.Status)
-			}
-		}); err != nil {
+	if withStats {
+		out.Stats = &a.Stats
+	}
+	if err := g.print(output, out, func(w *tabwriter.Writer) {
+		fmt.Fprintln(w, "ENVIRONMENT\tTARGET\tSTATUS")
+		for _, item := range out.Items {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", item.Environment, item.Target, item.Status)
+		}
+		if withStats {
+			stats(w, a.Stats)
+		}
+	}); err != nil {
 		return err
 	}
 	if o.Dir != "" {
@@ -90,6 +104,12 @@ func (g author) project(cmd *cobra.Command, environments []string, o application
 		return errPlatform
 	}
 	return nil
+}
+
+// projectedTargets are the results of all targets.
+type projectedTargets struct {
+	list[projectedTarget]
+	Stats *engine.Stats `json:"stats,omitempty"`
 }
 
 // projectedTarget is the result of a target.

@@ -22,8 +22,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/engine"
-	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/internal/testing/commandtest"
 )
 
 // watching is a platform with a process of kalypso watch.
@@ -236,13 +236,10 @@ func TestWatchBounds(t *testing.T) {
 // TestWatchLocked checks that kalypso.lock and vendored sources count as files of the platform.
 func TestWatchLocked(t *testing.T) {
 	t.Parallel()
-	chart, err := helm.Pack(map[string][]byte{
+	chart := commandtest.Archive(t, map[string][]byte{
 		"Chart.yaml":              []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"),
 		"templates/settings.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := newWatching(t, "dev", "--to", "out")
 	w.save("environments/dev/web.cue", `package platform
 

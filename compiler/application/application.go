@@ -21,14 +21,16 @@ import (
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/backends/yaml"
+	"github.com/kalypso-io/kalypso/compiler"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
 	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
+	"github.com/kalypso-io/kalypso/compiler/engine"
 	"github.com/kalypso-io/kalypso/compiler/evaluate"
 	"github.com/kalypso-io/kalypso/compiler/expr"
 	"github.com/kalypso-io/kalypso/compiler/kubetype"
 	"github.com/kalypso-io/kalypso/compiler/model"
-	"github.com/kalypso-io/kalypso/compiler/project"
 	"github.com/kalypso-io/kalypso/compiler/supervisor"
 	"github.com/kalypso-io/kalypso/compiler/tree"
 	"github.com/kalypso-io/kalypso/compiler/worker"
@@ -43,6 +45,8 @@ type Request struct {
 	Environments []string
 	// Store is as in compiler.Request.
 	Store string
+	// Cache has the results of earlier renders. If it is nil, kalypso reuses nothing.
+	Cache *cache.Cache
 	// Workers are as in compiler.Request.
 	Workers *worker.Pool
 	// Supervisor is as in compiler.Request.
@@ -65,6 +69,8 @@ type Application struct {
 	Targets []Target // sorted by environment, then name
 	// Diagnostics have positions, and are sorted by them.
 	Diagnostics []diag.Diagnostic
+	// Stats count the rendered and the reused targets.
+	Stats engine.Stats
 
 	request Request
 	source  source
@@ -102,7 +108,7 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 		return nil, err
 	}
 	out.Diagnostics = append(out.Diagnostics, more...)
-	p := &projector{Request: r, app: app}
+	p := &projector{Request: r, app: app, meter: compiler.NewMeter(r.Cache)}
 	if err := p.chooses(app); err != nil {
 		return nil, err
 	}
@@ -133,6 +139,8 @@ func Project(ctx context.Context, r Request) (*Application, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	out.Stats.Levels = slices.DeleteFunc(p.meter.Stats().Levels,
+		func(l engine.LevelStats) bool { return l.Level != cache.Projection })
 	for i := range reported {
 		diag.Resolve(reported[i], app.Positions)
 		for _, d := range reported[i] {
@@ -206,6 +214,7 @@ type projector struct {
 	Request
 	app    *model.Application
 	source source
+	meter  *engine.Meter
 }
 
 // target renders one target.
@@ -216,11 +225,19 @@ func (p *projector) target(ctx context.Context, t *Target) ([]diag.Diagnostic, e
 	if t.Values = g.Values; g.Failed {
 		return ds, nil
 	}
-	rendered, err := project.NewRenderer(p.Workers).Render(ctx, p.source.job(p.app, t))
+	rendered, err := p.meter.Render(ctx, p.Workers, p.source.content, p.source.job(p.app, t),
+		p.source.fill)
 	if err != nil {
 		return nil, err
 	}
-	if ds = append(ds, addSite(rendered.Diagnostics, manifestsRef)...); diag.Errors(ds) {
+	for _, d := range rendered.Diagnostics {
+		ref := manifestsRef
+		if h := p.app.Manifests.Helm; h != nil && h.Path != "" && d.Code == diag.BadSource {
+			ref = ref.At("helm.path")
+		}
+		ds = append(ds, d.At(ref, ""))
+	}
+	if diag.Errors(ds) {
 		return ds, nil
 	}
 	applied, hooks := kubernetes.WithoutHooks(rendered.Objects)

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,10 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/kalypso-io/kalypso/compiler/application"
+	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/tree"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 )
 
 // folder is the content of files by path, with slashes.
@@ -234,4 +238,28 @@ func many(n int, version string, environments ...string) folder {
 		}
 	}
 	return f
+}
+
+// A run whose renders are all in the cache starts no worker.
+func TestReuseNeedsNoWorker(t *testing.T) {
+	t.Parallel()
+	c, err := cache.Open(cache.Options{Dir: t.TempDir()})
+	must(t, err)
+	defer c.Close()
+	r := request(shop.in(t))
+	r.Cache = c
+	first, err := application.Project(t.Context(), r)
+	must(t, err)
+	started := errors.New("a worker is started")
+	r.Workers = worker.NewPool(1, func() (*exec.Cmd, error) { return nil, started })
+	defer r.Workers.Close()
+	second, err := application.Project(t.Context(), r)
+	must(t, err)
+	if !reflect.DeepEqual(first.Targets, second.Targets) || len(first.Targets) == 0 {
+		t.Errorf("got %v, want %v", second.Targets, first.Targets)
+	}
+	must(t, os.WriteFile(filepath.Join(r.Dir, "chart", "values.yaml"), []byte("chart: new\n"), 0o666))
+	if _, err := application.Project(t.Context(), r); !errors.Is(err, started) {
+		t.Errorf("a changed chart: %v", err)
+	}
 }

@@ -75,7 +75,7 @@ var failing = []struct {
 	},
 	{
 		"a chart that is none", folder{"chart/Chart.yaml": "{"},
-		"K3014 the chart in ./chart cannot be read: cannot load Chart.yaml: error converting YAML to JSON: yaml: line 1: did not find expected node content @kalypso.yaml:2:26", all,
+		"K3014 the chart cannot be loaded: cannot load Chart.yaml: error converting YAML to JSON: yaml: line 1: did not find expected node content @kalypso.yaml:2:26 on dev/east, dev/west, prod/main, prod/other", all,
 	},
 	{
 		"a chart that is not locked", folder{"kalypso.yaml": "name: shop\nmanifests:\n  helm: {repo: \"https://example.test\", chart: shop, version: 1.x}\n"},

@@ -20,12 +20,14 @@ import (
 	"github.com/kalypso-io/kalypso/internal/archive"
 )
 
-// source is the content that an application renders: a chart's archive, or overlays among
-// the files of its folder.
+// source is the content that an application renders: a chart's archive, a chart of its folder, or
+// overlays among the files of its folder.
 type source struct {
 	tree  *archive.Tree // of the folder
 	chart []byte
-	files map[string][]byte
+	files map[string][]byte // of the chart or the overlays in the folder
+	// content identifies the content that is rendered.
+	content string
 	// pinned is the digest of chart in kalypso.lock. It is "" for a chart of the folder.
 	pinned dependency.Digest
 }
@@ -59,7 +61,8 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	}
 	if locked, ok := lockSource(app); ok {
 		entry, ds := contents.Entry(locked)
-		if s.pinned = entry.Content; len(ds) == 0 {
+		s.pinned, s.content = entry.Content, string(entry.Content)
+		if len(ds) == 0 {
 			s.chart, ds = contents.Content(entry)
 		}
 		return s, addSite(ds, manifestsRef.At("helm")), nil
@@ -67,6 +70,7 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 	h := app.Manifests.Helm
 	if h == nil {
 		s.files = s.tree.Data()
+		s.content = folderDigest(s.tree)
 		return s, nil, nil
 	}
 	chart, err := s.tree.Sub(path.Clean(h.Path))
@@ -83,12 +87,20 @@ func openSource(r Request, app *model.Application, contents *dependency.Library)
 			Hinting(archive.WayOut(chart.Refused[refused[0]],
 				"keep it as a file of the application's own folder"))}, manifestsRef.At("helm.path")), nil
 	}
-	if s.chart, err = helm.Pack(chart.Data()); err != nil {
-		return s, addSite([]diag.Diagnostic{diag.New(diag.BadSource,
-			fmt.Sprintf("the chart in %s cannot be read: %v", h.Path, err)).
-			Hinting("`helm lint` says more")}, manifestsRef.At("helm.path")), nil
-	}
+	s.files, s.content = chart.Data(), folderDigest(chart)
 	return s, nil, nil
+}
+
+// folderDigest identifies the files of a tree, and the reasons for those that it refuses.
+func folderDigest(t *archive.Tree) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
+		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(t.Files[name].Data))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Refused)) {
+		fmt.Fprintf(h, "%q %q\n", name, t.Refused[name])
+	}
+	return fmt.Sprintf("folder %x", h.Sum(nil))
 }
 
 // digest identifies the files below one environment, or for "" the files outside the
@@ -149,11 +161,11 @@ func readFolder(dir string, enter func(folder string) bool) (*archive.Tree, erro
 	})
 }
 
-// job returns the job that renders a target.
+// job returns the job that renders a target, without the content.
 func (s *source) job(app *model.Application, t *Target) *project.Job {
 	h := app.Manifests.Helm
 	if h == nil {
-		return &project.Job{Kustomize: &kustomize.Request{Files: s.files, Refused: s.tree.Refused,
+		return &project.Job{Kustomize: &kustomize.Request{
 			Path: path.Join(t.Dir, app.Manifests.Kustomize.Path)}}
 	}
 	release := h.ReleaseName
@@ -161,7 +173,17 @@ func (s *source) job(app *model.Application, t *Target) *project.Job {
 		release = model.ShortName(model.FullName(app.Name, t.Name), model.MaxHelmRelease)
 	}
 	return &project.Job{Helm: &helm.Request{
-		Chart: s.chart, ReleaseName: release, Namespace: app.Namespace, Values: t.Values,
+		ReleaseName: release, Namespace: app.Namespace, Values: t.Values,
 		KubernetesVersion: strings.TrimPrefix(app.KubernetesVersion, "v"), APIVersions: app.APIVersions,
 	}}
+}
+
+// fill adds the content to a job.
+func (s *source) fill(job *project.Job) []diag.Diagnostic {
+	if job.Helm != nil {
+		job.Helm.Chart, job.Helm.Files = s.chart, s.files
+	} else {
+		job.Kustomize.Files, job.Kustomize.Refused = s.files, s.tree.Refused
+	}
+	return nil
 }

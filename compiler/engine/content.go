@@ -164,9 +164,7 @@ func unpackChart(r *helm.Request, from *archive.Tree, folder, of string) []diag.
 		return bad(archive.WayOut(chart.Refused[name], "keep it as a file of the chart's own folder"),
 			"the chart in %s%s cannot be read: %s %s", folder, of, name, chart.Refused[name])
 	}
-	if r.Chart, err = helm.Pack(chart.Data()); err != nil {
-		return bad("`helm lint` says more", "the chart in %s%s cannot be read: %v", folder, of, err)
-	}
+	r.Files = chart.Data()
 	for i, f := range r.ValuesFiles {
 		file, err := from.File(f.Name)
 		if err != nil {

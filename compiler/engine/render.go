@@ -21,6 +21,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/project/helm"
 	"github.com/kalypso-io/kalypso/compiler/project/kustomize"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/worker"
 	"github.com/kalypso-io/kalypso/internal/archive"
 	"golang.org/x/sync/errgroup"
 )
@@ -130,7 +131,10 @@ func (e *emitter) projectOne(ctx context.Context, a *schedule.Assignment,
 	case a.Manifests.Ansible != nil:
 		return e.playbook(a, c.entry), nil
 	}
-	r, err := e.render(ctx, e.job(a, assigned), a.Manifests.Helm, c)
+	chart := a.Manifests.Helm
+	r, err := e.in.request.Meter.Render(ctx, e.in.request.Workers,
+		string(c.digest)+" "+chartFolder(chart), e.job(a, assigned),
+		func(job *project.Job) []diag.Diagnostic { return e.fill(job, chart, c) })
 	if err != nil || diag.Errors(r.Diagnostics) {
 		return projection{diagnostics: r.Diagnostics, passing: r.passing}, err
 	}
@@ -175,56 +179,57 @@ func (e *emitter) job(a *schedule.Assignment, assigned *backends.Assignment) *pr
 	return &project.Job{Kustomize: r}
 }
 
-// renderResult is the result of a job. Assignments share it and must not change it.
-type renderResult struct {
+// RenderResult is the result of a job. Several callers share it and must not change it.
+type RenderResult struct {
 	project.Outcome
 	// passing reports whether the result may be different the next time.
 	passing bool
 }
 
-// render renders a job with its content, or returns the cached result. chart is the chart of the
-// manifests, or nil. Assignments that need the same result at the same time wait for one render.
-func (e *emitter) render(ctx context.Context, job *project.Job, chart *model.Helm,
-	c content) (renderResult, error) {
-	defer e.in.request.Meter.took(cache.Projection, time.Now())
-	key := e.in.key("projection").String(string(c.digest)).String(chartFolder(chart)).
+// Render renders a job in workers, or returns the cached result. content identifies the content
+// that fill adds to the job; nothing else may change the result. If there is no content, fill
+// returns diagnostics, which the result then has. Jobs that need the same result at the same time
+// wait for one render.
+func (m *Meter) Render(ctx context.Context, workers *worker.Pool, content string, job *project.Job,
+	fill func(*project.Job) []diag.Diagnostic) (RenderResult, error) {
+	defer m.took(cache.Projection, time.Now())
+	key := cache.NewHash("projection").Key(m.identity).String(content).
 		Bytes(model.Encode(*job)).Sum()
+	render := func() (any, error) { return m.renderOnce(ctx, workers, key, job, fill) }
 	mine := false
-	r, err, _ := e.in.request.Meter.renders.Do(string(key[:]), func() (any, error) {
+	r, err, _ := m.renders.Do(string(key[:]), func() (any, error) {
 		mine = true
-		return e.renderOnce(ctx, key, job, chart, c)
+		return render()
 	})
-	switch {
-	case err != nil && !mine && ctx.Err() == nil:
-		return e.renderOnce(ctx, key, job, chart, c) // the context of another cluster type has ended
-	case err != nil:
-		return renderResult{}, err
-	case !mine && !r.(renderResult).passing:
-		e.in.request.Meter.count(cache.Projection, 0, 1)
+	shared := !mine && err == nil
+	if err != nil && !mine && ctx.Err() == nil {
+		r, err = render() // the context of the other job has ended
 	}
-	return r.(renderResult), nil
+	if err != nil {
+		return RenderResult{}, err
+	}
+	if shared && !r.(RenderResult).passing {
+		m.count(cache.Projection, 0, 1)
+	}
+	return r.(RenderResult), nil
 }
 
-func (e *emitter) renderOnce(ctx context.Context, key cache.Key, job *project.Job,
-	chart *model.Helm, c content) (r renderResult, err error) {
-	if data, ok := e.in.request.Meter.get(cache.Projection, key); ok &&
-		model.Decode(data, &r.Outcome) == nil {
-		e.in.request.Meter.count(cache.Projection, 0, 1)
+func (m *Meter) renderOnce(ctx context.Context, workers *worker.Pool, key cache.Key,
+	job *project.Job, fill func(*project.Job) []diag.Diagnostic) (r RenderResult, err error) {
+	if data, ok := m.get(cache.Projection, key); ok && model.Decode(data, &r.Outcome) == nil {
+		m.count(cache.Projection, 0, 1)
 		return r, nil
 	}
-	if ds := e.fill(job, chart, c); len(ds) > 0 {
-		return renderResult{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
+	if ds := fill(job); len(ds) > 0 {
+		return RenderResult{Outcome: project.Outcome{Diagnostics: ds}, passing: true}, nil
 	}
-	if r.Outcome, err = project.NewRenderer(e.in.request.Workers).Render(ctx, job); err != nil {
-		return renderResult{}, err
+	if r.Outcome, err = project.NewRenderer(workers).Render(ctx, job); err != nil {
+		return RenderResult{}, err
 	}
-	e.in.request.Meter.count(cache.Projection, 1, 0)
+	m.count(cache.Projection, 1, 0)
 	r.passing = diag.Passing(r.Diagnostics)
-	if !r.passing {
-		m, data := e.in.request.Meter, model.Encode(r.Outcome)
-		if m.cache != nil {
-			m.cache.Put(cache.Projection, key, data)
-		}
+	if !r.passing && m.cache != nil {
+		m.cache.Put(cache.Projection, key, model.Encode(r.Outcome))
 	}
 	return r, nil
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -30,15 +32,31 @@ var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", maxUnpack
 // the archive exceeds a bound or has anything except plain files. It keeps nothing.
 func checkArchive(chart []byte) error {
 	b := bounds{bytes: maxUnpacked, entries: maxEntries}
-	if err := b.walk(chart, "", 0); err != nil {
-		if data := (*refusal.Error)(nil); errors.As(err, &data) { // of a file, which no packaging mends
-			return refusal.New(data.Code, "write what is needed of the file, without aliases",
-				"the chart's archive cannot be read: %v", err)
+	return unreadable("the chart's archive", b.walk(chart, "", 0))
+}
+
+// checkFolder checks the files of a chart's folder as checkArchive does those of an archive.
+func checkFolder(files map[string][]byte) error {
+	b := bounds{bytes: maxUnpacked, entries: maxEntries}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := b.check(name, name, files[name], 0); err != nil {
+			return unreadable("the chart", err)
 		}
-		return refusal.New(diag.BadSource, "package the chart again with helm package",
-			"the chart's archive cannot be read: %v", err)
 	}
 	return nil
+}
+
+// unreadable returns the error of a chart that breaks a bound, or nil if err is nil.
+func unreadable(chart string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if data := (*refusal.Error)(nil); errors.As(err, &data) { // of a file, which no packaging mends
+		return refusal.New(data.Code, "write what is needed of the file, without aliases",
+			"%s cannot be read: %v", chart, err)
+	}
+	return refusal.New(diag.BadSource, "package the chart again with helm package",
+		"%s cannot be read: %v", chart, err)
 }
 
 // bounds are the bytes and entries that an archive may still have. The archives inside it share
@@ -77,39 +95,45 @@ func (b *bounds) walk(archive []byte, within string, depth int) error {
 		default:
 			return fmt.Errorf("%s is no plain file", name)
 		}
-		if !isDependency(h) && !isData(h) {
+		if h.Typeflag != tar.TypeReg || !isDependency(h.Name) && !isData(h.Name) {
 			continue
 		}
 		data, err := io.ReadAll(tr)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if isData(h) {
-			err = manifest.Check(name, data)
-		} else {
-			err = b.walk(data, name, depth+1)
-		}
-		if err != nil {
+		if err := b.check(h.Name, name, data, depth); err != nil {
 			return err
 		}
 	}
 }
 
+// check checks a file that Helm reads while it loads a chart. name is its path in the chart, shown
+// its path in messages.
+func (b *bounds) check(name, shown string, data []byte, depth int) error {
+	switch {
+	case isData(name):
+		return manifest.Check(shown, data)
+	case isDependency(name):
+		return b.walk(data, shown, depth+1)
+	}
+	return nil
+}
+
 // isData reports whether Helm reads a file as YAML while it loads a chart.
-func isData(h *tar.Header) bool {
-	switch path.Base(strings.ReplaceAll(h.Name, `\`, "/")) {
+func isData(name string) bool {
+	switch path.Base(strings.ReplaceAll(name, `\`, "/")) {
 	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":
-		return h.Typeflag == tar.TypeReg
+		return true
 	}
 	return false
 }
 
 // isDependency reports whether a file is the archive of a dependency for Helm's loader. The
 // loader ignores names that begin with . and _.
-func isDependency(h *tar.Header) bool {
-	name := strings.ReplaceAll(h.Name, `\`, "/")
-	dir, base := path.Split(name)
-	return h.Typeflag == tar.TypeReg && path.Ext(base) == ".tgz" &&
+func isDependency(name string) bool {
+	dir, base := path.Split(strings.ReplaceAll(name, `\`, "/"))
+	return path.Ext(base) == ".tgz" &&
 		path.Base(path.Clean(dir)) == "charts" && strings.IndexAny(base, "_.") != 0
 }
 

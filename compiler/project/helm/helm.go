@@ -33,8 +33,11 @@ import (
 
 // Request is a chart to render, with everything that its output depends on.
 type Request struct {
-	// Chart is the chart's archive, a .tgz with its dependencies in charts/.
+	// Chart is the chart's archive, a .tgz with its dependencies in charts/. It is nil for a chart
+	// with Files: the files of its folder, by their paths in it. As with `helm package`, the files
+	// that .helmignore lists are not part of the chart.
 	Chart       []byte
+	Files       map[string][]byte
 	ReleaseName string
 	Namespace   string
 	// Values are merged into the chart's values. A null removes a value of the chart. They are
@@ -68,14 +71,15 @@ func Render(req Request) (objects []model.Projected, err error) {
 				refusal.New(diag.Render, "the chart is beyond what Helm can read", "Helm panics: %v", p)
 		}
 	}()
-	if err := checkArchive(req.Chart); err != nil {
-		return nil, err
-	}
-	first, err := render(req, nil)
+	files, err := chartFiles(req)
 	if err != nil {
 		return nil, err
 	}
-	return stable(req, first)
+	first, err := render(req, files, nil)
+	if err != nil {
+		return nil, err
+	}
+	return stable(req, files, first)
 }
 
 // chartObject is an object with the template or file of the chart that makes it.

@@ -1,26 +1,94 @@
 package helm
 
 import (
+	"archive/tar"
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/ignore"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
 )
 
+// Version returns the version in a Chart.yaml. It returns "" if the file has no version.
+func Version(data []byte) string {
+	var metadata chart.Metadata
+	if yaml.Unmarshal(data, &metadata) != nil {
+		return ""
+	}
+	return metadata.Version
+}
+
+// chartFiles reads the files of a request's chart, within the bounds of package helm.
+func chartFiles(req Request) ([]*loader.BufferedFile, error) {
+	if req.Files == nil {
+		if err := checkArchive(req.Chart); err != nil {
+			return nil, err
+		}
+		files, err := loader.LoadArchiveFiles(bytes.NewReader(req.Chart))
+		return files, notLoaded(err)
+	}
+	if err := checkFolder(req.Files); err != nil {
+		return nil, err
+	}
+	rules := ignore.Empty()
+	if text, ok := req.Files[ignore.HelmIgnore]; ok {
+		var err error
+		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
+			return nil, notLoaded(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
+		}
+	}
+	rules.AddDefaults()
+	var files []*loader.BufferedFile
+	for _, name := range slices.Sorted(maps.Keys(req.Files)) {
+		if ignored(rules, name) {
+			continue
+		}
+		data := req.Files[name]
+		if len(data) > int(loader.MaxDecompressedFileSize) {
+			return nil, notLoaded(fmt.Errorf("%s is larger than %d MiB", name,
+				loader.MaxDecompressedFileSize>>20))
+		}
+		files = append(files, &loader.BufferedFile{Name: name,
+			Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))}) // as Helm does
+	}
+	return files, nil
+}
+
+// ignored reports whether rules exclude a file, or a folder above it.
+func ignored(rules *ignore.Rules, name string) bool {
+	for i, c := range name {
+		if c == '/' && rules.Ignore(name[:i],
+			(&tar.Header{Name: name[:i], Typeflag: tar.TypeDir}).FileInfo()) {
+			return true
+		}
+	}
+	return rules.Ignore(name, (&tar.Header{Name: name, Typeflag: tar.TypeReg}).FileInfo())
+}
+
+// notLoaded returns the error of a chart that Helm cannot load, or nil if err is nil.
+func notLoaded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusal.New(diag.BadSource, "check the chart with helm lint",
+		"the chart cannot be loaded: %v", err)
+}
+
 // load reads a chart that can be rendered. Rendering changes a chart, so it is
-// loaded for each render.
-func load(archive []byte) (*chart.Chart, error) {
-	ch, err := loader.LoadArchive(bytes.NewReader(archive))
+// loaded for each render. The files stay unchanged.
+func load(files []*loader.BufferedFile) (*chart.Chart, error) {
+	ch, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, refusal.New(diag.BadSource, "check the chart with helm lint, and package it again",
-			"the chart cannot be loaded: %v", err)
+		return nil, notLoaded(err)
 	}
 	if ch.Metadata.Type == "library" {
 		return nil, refusal.New(diag.Render, "name a chart that has it among its dependencies",

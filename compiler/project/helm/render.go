@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -30,8 +31,8 @@ type renderOutput struct {
 
 // render loads and renders a chart, in a given world unless it is nil. The steps are the same
 // as in Helm's install action when it runs on the client only.
-func render(req Request, w *world) (*renderOutput, error) {
-	ch, err := load(req.Chart)
+func render(req Request, files []*loader.BufferedFile, w *world) (*renderOutput, error) {
+	ch, err := load(files)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func render(req Request, w *world) (*renderOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := execute(ch, top, w)
+	outputs, err := execute(ch, top, w)
 	if unknown != nil &&
 		(*unknown.asked || err != nil && strings.Contains(err.Error(), errUnknown.Error())) {
 		return nil, versionNeeded(ch, where(err))
@@ -71,12 +72,12 @@ func render(req Request, w *world) (*renderOutput, error) {
 	if err != nil {
 		return nil, failed(err)
 	}
-	for name := range files {
+	for name := range outputs {
 		if strings.HasSuffix(name, "NOTES.txt") {
-			delete(files, name)
+			delete(outputs, name)
 		}
 	}
-	return &renderOutput{ch.Name(), files, ch.CRDObjects(), ch}, nil
+	return &renderOutput{ch.Name(), outputs, ch.CRDObjects(), ch}, nil
 }
 
 // read returns the values of a file, which may be a file of the chart.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
+
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/project/internal/refusal"
@@ -20,12 +22,13 @@ import (
 // and then use the one in the values. A hook that may be left out, such as a test, is no reason
 // either. It is returned as the first world renders it, which is the same each time, with
 // Unstable.
-func stable(req Request, first *renderOutput) ([]model.Projected, error) {
+func stable(req Request, files []*loader.BufferedFile, first *renderOutput) ([]model.Projected,
+	error) {
 	var objects []chartObject
 	unstable := map[string]string{} // messages, by source
 	var failed error                // the first output that is not an object, if nothing is made up
 	for i, w := range worlds() {
-		second, err := render(req, w)
+		second, err := render(req, files, w)
 		if err != nil {
 			// With another result of a function, a template can fail.
 			if refused := (*refusal.Error)(nil); errors.As(err, &refused) && refused.Code == diag.Render {
