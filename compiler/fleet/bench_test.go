@@ -19,8 +19,16 @@ func storesOf(n int) []byte {
 	return []byte(b.String())
 }
 
-// BenchmarkRead reads, checks and classifies 100,000 rows.
+// BenchmarkRead reads, checks and classifies 100,000 rows, without where and with one that
+// they all satisfy.
 func BenchmarkRead(b *testing.B) {
+	b.Run("all", func(b *testing.B) { benchmarkRead(b, model.Selector{}) })
+	b.Run("where", func(b *testing.B) {
+		benchmarkRead(b, field(model.OpField, "labels.region", model.Selector{Op: model.OpSatisfy, Expr: "region"}))
+	})
+}
+
+func benchmarkRead(b *testing.B, where model.Selector) {
 	const n = 100_000
 	data := storesOf(n)
 	region := func(name string) *model.Selector {
@@ -36,9 +44,12 @@ func BenchmarkRead(b *testing.B) {
 		env.Inventories = []model.Inventory{{
 			Name: "stores", File: "stores.csv", Separator: ",",
 			Columns: model.Columns{Name: "name", ClusterType: "clusterType", Address: "address", Description: "description"},
+			Where:   where,
 			Labels:  model.Selector{Op: model.OpField, Key: "size", Args: []model.Selector{{Op: model.OpSatisfy, Expr: `"small" | "large"`}}},
 		}}
-		f, ds := Read(source.NewFiles(b.TempDir(), source.Overlay{"stores.csv": data}), nil, env, func(e model.Expr, value string) bool { return value == "small" || value == "large" })
+		f, ds := Read(source.NewFiles(b.TempDir(), source.Overlay{"stores.csv": data}), nil, env, func(e model.Expr, value string) bool {
+			return value == "small" || value == "large" || string(e) == "region"
+		})
 		if len(ds) > 0 || len(f.Clusters) != n {
 			b.Fatalf("%d clusters, %v", len(f.Clusters), ds)
 		}

@@ -79,21 +79,31 @@ func (inv *inventory) lacking(columns map[string]int) *fault {
 	}
 	slices.Sort(named)
 	there := slices.Sorted(maps.Keys(columns))
-	for _, name := range named {
+	own := len(named)
+	if inv.filter != nil {
+		named = append(named, inv.filter.Columns...)
+	}
+	for i, name := range named {
 		if _, ok := columns[name]; ok {
 			continue
 		}
 		hint := spelling.DidYouMean(name, there)
 		if spelling.Nearest(name, there) == "" {
-			hint = "it has " + strings.Join(there[:min(len(there), 20)], ", ") +
-				"; say with columns which of them it is"
+			hint = "it has " + strings.Join(there[:min(len(there), 20)], ", ")
+			if i < own {
+				hint += "; say with columns which of them it is"
+			}
 		}
 		for _, other := range []string{";", "\t", "|", ","} {
 			if len(there) == 1 && strings.Contains(there[0], other) && other != inv.Separator {
 				hint = fmt.Sprintf("its columns seem to be separated otherwise: separator: %q", other)
 			}
 		}
-		return &fault{message: "has no column " + name, line: 1, hint: hint}
+		f := &fault{message: "has no column " + name, line: 1, hint: hint}
+		if i >= own {
+			f.path = model.JoinPath("where", model.Label(name))
+		}
+		return f
 	}
 	return nil
 }

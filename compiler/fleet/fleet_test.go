@@ -167,6 +167,70 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// field is a constraint on a column.
+func field(op model.SelectorOp, column string, of model.Selector) model.Selector {
+	return model.Selector{Op: op, Key: column, Args: []model.Selector{of}}
+}
+
+// TestWhere checks which rows are clusters of the environment, and that errors of other rows
+// are not reported.
+func TestWhere(t *testing.T) {
+	prod := field(model.OpField, "env", model.Selector{Op: model.OpEqual, Text: "prod"})
+	none := "incomplete\nK1311 which clusters inventory x has is not known: "
+	for name, c := range map[string]struct {
+		file, fields string
+		where        model.Selector
+		text, want   string
+	}{
+		"csv":        {"s.csv", "", prod, "name,env,address\ns-1,prod,h\nS 2,dev,a b\ns-1,dev,\ns-3, prod ,\ns-4,,\n", "s-1 store h\ns-3 store\n"},
+		"optional":   {"s.csv", "", field(model.OpOptional, "env", prod.Args[0]), "name,env\ns-1,prod\ns-2,dev\ns-3,\n", "s-1 store\ns-3 store\n"},
+		"constraint": {"s.csv", "", field(model.OpField, "env", model.Selector{Op: model.OpSatisfy, Expr: `"prod" | "stage"`}), "name,env\ns-1,prod\ns-2,dev\ns-3,stage\n", "s-1 store\ns-3 store\n"},
+		"two columns": {"s.csv", "", model.Selector{Op: model.OpAnd, Args: []model.Selector{prod, field(model.OpField, "b", model.Selector{Op: model.OpEqual, Text: "c"})}},
+			"name,env,b\ns-1,prod,c\ns-2,prodc,\ns-3,,prodc\ns-4,prod,c\n", "s-1 store\ns-4 store\n"},
+		"json":   {"s.json", "", prod, `[{"name": "s-1", "env": "prod"}, {"name": "s-2", "env": "dev", "labels": 3}, {"name": "s-3"}, {"name": "s-4", "env": null}]`, "s-1 store\n"},
+		"ndjson": {"s.ndjson", "", field(model.OpField, "site.floor", model.Selector{Op: model.OpEqual, Text: "2"}), "{\"name\": \"s-1\", \"site\": {\"floor\": 2}}\n{\"name\": \"s-2\", \"site\": 2}\n", "s-1 store\n"},
+		"yaml":   {"s.yaml", "", field(model.OpField, "live", model.Selector{Op: model.OpEqual, Text: "true"}), "- {name: s-1, live: true}\n- {name: s-2, live: false}\n", "s-1 store\n"},
+
+		"no column":    {"s.csv", "", prod, "name,evn\ns-1,prod\n", "incomplete\nK1311 1:1 which clusters inventory x has is not known: s.csv has no column env\n"},
+		"no field":     {"s.json", `{"allowEmpty": true}`, prod, `[{"name": "s-1", "evn": "prod"}]`, none + "s.json has no row with the field env\n"},
+		"no row":       {"s.csv", "", prod, "name,env\ns-1,dev\ns-2,\n", none + "s.csv has no row that satisfies where (rows: 2)\n"},
+		"may be empty": {"s.csv", `{"allowEmpty": true}`, prod, "name,env\ns-1,dev\n", ""},
+		"no rows":      {"s.csv", "", prod, "name,env\n", none + "s.csv has no rows\n"},
+		"wrong rows":   {"s.csv", "", prod, "name,env\ns-1,dev\ns-2\n", none + "s.csv has no row that satisfies where (rows: 1)\nK1312 3:1 the row has 1 fields, and there are 2 columns\n"},
+		"unknown row": {"s.json", "", prod, `[{"name": "s-1", "env": "prod"}, {"name": "s-2", "env": ["prod"]}]`,
+			"s-1 store\nK1312 1:34 cluster s-2: env must be a text, and is of type list\n"},
+		"unknown cluster": {"s.json", "", prod, `[{"name": "s-1", "env": "prod"}, {"name": null, "env": {}}]`,
+			"s-1 store\nincomplete\nK1312 1:34 env must be a text, and is of type struct\n"},
+		"cut off": {"s.json", "", prod, `[{"name": "s-1", "env": "prod"},`, "s-1 store\nincomplete\nK1311 1:33 which clusters inventory x has is not known: s.json is cut off\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := inventoryOf(t, "x", c.file, c.fields)
+			inv.Where, inv.ClusterType = c.where, "store"
+			f, ds := read(t, environment(inv), source.Overlay{c.file: []byte(c.text)})
+			if got := text(f, ds); got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWhereOnce checks that where is evaluated once for each value, and not for each row.
+func TestWhereOnce(t *testing.T) {
+	inv := inventoryOf(t, "x", "s.csv", `{"clusterType": "store"}`)
+	inv.Where = field(model.OpField, "env", model.Selector{Op: model.OpSatisfy, Expr: "prod"})
+	var b strings.Builder
+	b.WriteString("name,env\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "s-%d,%s\n", i, []string{"prod", "dev", "stage"}[i%3])
+	}
+	calls := 0
+	f, ds := Read(source.NewFiles(t.TempDir(), source.Overlay{"s.csv": []byte(b.String())}), nil, environment(inv),
+		func(e model.Expr, value string) bool { calls++; return string(e) == value })
+	if len(f.Clusters) != 100 || len(ds) > 0 || calls != 3 {
+		t.Errorf("%d clusters, %d calls, %v", len(f.Clusters), calls, ds)
+	}
+}
+
 // TestManyErrors checks that a million wrong rows are ten diagnostics, and that all wrong
 // clusters are known.
 func TestManyErrors(t *testing.T) {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type inventory struct {
 	// content.
 	labels []label
 	shared map[string]map[string]string
+	filter *Filter // nil if all rows are clusters
 	// labelNames are the label names that columns are named for, sorted.
 	labelNames []string
 }
@@ -46,7 +48,8 @@ type inventory struct {
 // inventory reads an inventory. If it cannot be read, the fleet is incomplete.
 func (r *reader) inventory(m *model.Inventory) *inventory {
 	inv := &inventory{Inventory: m, reader: r, wrong: map[string]*few{},
-		shared: map[string]map[string]string{}, labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
+		filter: NewFilter(m, r.satisfies), shared: map[string]map[string]string{},
+		labelNames: slices.Sorted(maps.Keys(m.Columns.Labels))}
 	data, problem, unpinned := inv.open()
 	if problem == nil && !unpinned {
 		problem = inv.read(data)
@@ -55,7 +58,11 @@ func (r *reader) inventory(m *model.Inventory) *inventory {
 		r.fleet.Incomplete = true
 		return inv
 	}
-	if problem == nil && len(inv.rows) == 0 && len(inv.kinds) == 0 && !m.AllowEmpty {
+	switch f := inv.filter; {
+	case problem != nil:
+	case f != nil && f.rows > 0 && f.held == 0: // also if rows are wrong, maybe those of others
+		problem = f.unsatisfied(m)
+	case len(inv.rows) == 0 && len(inv.kinds) == 0 && !m.AllowEmpty:
 		problem = &fault{message: "has no rows", hint: "where that is right, write allowEmpty: true"}
 	}
 	if problem != nil {
@@ -75,6 +82,7 @@ type fault struct {
 	message      string // the text after "the file"
 	line, column int    // 0 for the whole file
 	hint         string
+	path         string // the field of the inventory that is wrong; "" for file
 }
 
 func (inv *inventory) ref() model.Ref {
@@ -88,7 +96,8 @@ func (inv *inventory) cannot(f *fault) diag.Diagnostic {
 	if f.line > 0 {
 		d = d.In(model.Position{File: inv.file, Line: f.line, Column: max(f.column, 1)}, "")
 	}
-	return d.At(inv.ref().At("file"), "").On(inv.ref().At("file").String()).Hinting(f.hint)
+	at := inv.ref().At(cmp.Or(f.path, "file"))
+	return d.At(at, "").On(at.String()).Hinting(f.hint)
 }
 
 // open finds and reads the file. It reports a file that the lock does not have.

@@ -54,6 +54,11 @@ func (inv *inventory) object(v model.Value, at model.Position) {
 			"each cluster is an object with its fields")
 		return
 	}
+	if f := inv.filter; f != nil && f.names == nil {
+		for _, field := range v.Fields() {
+			f.names = append(f.names, field.Name)
+		}
+	}
 	inv.add(valueCells{v, at})
 }
 

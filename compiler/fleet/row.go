@@ -27,6 +27,9 @@ type cells interface {
 func (inv *inventory) add(of cells) {
 	b := &builder{inv: inv, cells: of, at: of.positionOf(inv.Columns.Name)}
 	b.cluster.Inventory = inv.Name
+	if inv.filter != nil && (!inv.filter.Holds(b.word) || b.bad) {
+		return
+	}
 	b.name()
 	if b.bad {
 		return
@@ -71,6 +74,12 @@ type builder struct {
 // refuse reports an error in a column of the row.
 func (b *builder) refuse(kind, column, message, hint string) {
 	b.bad = true
+	// The filter reads its columns before the name is known.
+	if name, _ := b.cells.cell(b.inv.Columns.Name); b.cluster.Name == "" && !empty(name) {
+		if text := strings.TrimSpace(name.Text()); model.IsName(text) {
+			b.cluster.Name = text
+		}
+	}
 	if b.cluster.Name != "" {
 		message = "cluster " + b.cluster.Name + ": " + message
 	}

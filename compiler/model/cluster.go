@@ -188,7 +188,9 @@ type Inventory struct {
 	ClusterType string  `json:"clusterType"` // of rows that name none; "" if labels decide
 	Columns     Columns `json:"columns"`
 	// Labels select the valid rows: the labels of each row must match.
-	Labels     Selector `json:"-"`
+	Labels Selector `json:"-"`
+	// The rows of the environment match Where by the names of columns. Other rows are ignored.
+	Where      Selector `json:"-"`
 	AllowEmpty bool     `json:"allowEmpty"`
 
 	// Digest identifies the inventory's content. It does not depend on positions or formatting.

@@ -329,6 +329,7 @@ type Inventory struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	File        string `json:"file"`                  // as it is written
+	Where       string `json:"where,omitempty"`       // of the rows that are clusters
 	ClusterType string `json:"clusterType,omitempty"` // of rows without a cluster type
 	Clusters    int    `json:"clusters"`              // the number of rows that are clusters
 }
@@ -341,11 +342,16 @@ func Inventories(b *compiler.Build) []Inventory {
 		for _, c := range e.Model.Clusters {
 			rows[c.Inventory]++
 		}
-		for _, i := range e.Model.Inventories {
-			out = append(out, Inventory{
-				Environment: e.Name, Name: i.Name, Description: i.Description, File: i.File,
-				ClusterType: i.ClusterType, Clusters: rows[i.Name],
-			})
+		for i := range e.Model.Inventories {
+			inv := &e.Model.Inventories[i]
+			item := Inventory{
+				Environment: e.Name, Name: inv.Name, Description: inv.Description, File: inv.File,
+				ClusterType: inv.ClusterType, Clusters: rows[inv.Name],
+			}
+			if inv.Where.Op != model.OpAll {
+				item.Where = inv.Where.String()
+			}
+			out = append(out, item)
 		}
 	}
 	return out

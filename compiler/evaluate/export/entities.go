@@ -27,11 +27,12 @@ func (x *Exporter) cluster(v cue.Value, ref model.Ref) (c model.Cluster, ok bool
 }
 
 func (x *Exporter) inventory(v cue.Value, ref model.Ref) (i model.Inventory, ok bool) {
-	ok = x.read.decode(&i, v, ref, "labels")
+	ok = x.read.decode(&i, v, ref, "labels", "where")
 	x.checkLabels(i.Columns.Labels, ref.At("columns.labels"))
-	var good bool
-	i.Labels, good = x.selectors.optional(v, ref, "labels", false)
-	return i, ok && good
+	var labels, where bool
+	i.Labels, labels = x.selectors.optional(v, ref, "labels", false)
+	i.Where, where = x.selectors.optional(v, ref, "where", false)
+	return i, ok && labels && where
 }
 
 func (x *Exporter) workspace(v cue.Value, ref model.Ref) (w model.Workspace, ok bool) {

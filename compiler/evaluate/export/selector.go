@@ -180,6 +180,16 @@ func (x *selectors) checkFact(v cue.Value, ref model.Ref, name string) bool {
 	case cuevalue.IsUnknown(v):
 		x.unknown(v, ref)
 		return false
+	case kind == cue.StructKind && ref.Collection == "inventories" &&
+		ref.Path == "where."+model.Label(name):
+		field := "field"
+		for first := range cuevalue.Fields(v) {
+			field = first
+			break
+		}
+		x.Fail(ref, diag.New(diag.BadSelector, name+" is a column, and can never be a struct").
+			Hinting(fmt.Sprintf("write the path of the field: where: %q: …", name+"."+field)))
+		return false
 	case slices.Contains([]string{"labels", "matchLabels", "matchExpressions"}, name) &&
 		kind&(cue.StructKind|cue.ListKind) != 0 && kind != cue.BottomKind:
 		x.Fail(ref, diag.New(diag.BadSelector,

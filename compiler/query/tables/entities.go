@@ -75,9 +75,10 @@ func Clusters() *List[query.Cluster] {
 func Inventories() *List[query.Inventory] {
 	return list(read(query.Inventories), Table{Name: "inventories", Columns: []Column{
 		environment, shown("name", "INVENTORY", Text), shown("file", "FILE", Text),
+		shown("where", "WHERE", Text),
 		shown("clusterType", "CLUSTER TYPE", Text), shown("clusters", "CLUSTERS", Integer),
 		shown("description", "DESCRIPTION", Text),
-	}}, "environment name file clusterType clusters", "description")
+	}}, "environment name file where clusterType clusters", "description")
 }
 
 // NamespaceServices lists the namespace services, for get only.
