@@ -15,6 +15,7 @@ import (
 
 	"github.com/kalypso-io/kalypso/compiler"
 	"github.com/kalypso-io/kalypso/compiler/cache"
+	"github.com/kalypso-io/kalypso/compiler/fleet"
 	"github.com/kalypso-io/kalypso/compiler/fleet/pull"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/source"
@@ -67,7 +68,8 @@ variable gets into the file. The label kalypso.io/cluster-type is a cluster's ty
 Rows are sorted by name, and those of clusters that are gone are taken away. Of a row
 only these fields are written, and of labels those that the inventory has columns for,
 or all but the ones that tools keep for themselves. Other columns stay, and so does a
-field that no cluster of the source has.
+field that no cluster of the source has. If the inventory has where, rows that do not
+satisfy it stay as they are, and new rows get the texts that it requires.
 
 A name that is no DNS label is written as one: in lower case, with dashes for other
 characters. Two clusters of one name are an error, and so is a source without any, unless
@@ -116,7 +118,7 @@ func (p *inventoryPull) run(ctx context.Context, inventory string, environments 
 	if err != nil {
 		return err
 	}
-	inv, file, err := p.find(ctx, inventory, environments)
+	inv, filter, file, err := p.find(ctx, inventory, environments)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (p *inventoryPull) run(ctx context.Context, inventory string, environments 
 	if err != nil {
 		return err
 	}
-	d, after, err := pull.Merge(inv, file.Name, file.Before, clusters)
+	d, after, err := pull.Merge(inv, filter, file.Name, file.Before, clusters)
 	if err != nil {
 		return err
 	}
@@ -184,24 +186,25 @@ func (p *inventoryPull) reader() (*pull.Reader, error) {
 	return r, nil
 }
 
-// find returns the inventory with a name, and its file, which must be the same in all
-// environments of the command.
-func (p *inventoryPull) find(ctx context.Context, name string,
-	environments []string) (inv *model.Inventory, file *pull.File, err error) {
+// find returns the inventory with a name, the filter of its rows, and its file. Where and
+// file must be the same in all environments of the command.
+func (p *inventoryPull) find(ctx context.Context, name string, environments []string) (
+	inv *model.Inventory, filter *fleet.Filter, file *pull.File, err error) {
 	err = p.withCache(func(c *cache.Cache) error {
 		b, err := compiler.Evaluate(ctx, p.request(environments, c))
 		if err != nil {
 			return err
 		}
-		inv, file, err = p.findIn(b, name)
+		inv, filter, file, err = p.findIn(b, name)
 		return errors.Join(err, b.Close())
 	})
-	return inv, file, err
+	return inv, filter, file, err
 }
 
 func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inventory,
-	file *pull.File, err error) {
-	in := map[string]string{} // the environment, by the file
+	filter *fleet.Filter, file *pull.File, err error) {
+	in := map[string]string{} // the environment, by the file and where
+	var environment string    // the latest one in it
 	var found []string
 	for _, e := range b.Environments {
 		if e.Model == nil {
@@ -214,27 +217,31 @@ func (p *inventoryPull) findIn(b *compiler.Build, name string) (inv *model.Inven
 		i := &e.Model.Inventories[n]
 		f, err := pull.Open(b.Platform.Files(), e.Model, i)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		if in[f.Name] == "" {
-			in[f.Name], inv, file = e.Name, i, f
-			found = append(found, e.Name+", "+f.Name)
+		rows := f.Name
+		if filter = e.Filter(i); filter != nil {
+			rows += " where " + i.Where.String()
+		}
+		if in[rows] == "" {
+			in[rows], inv, file, environment = e.Name, i, f, e.Name
+			found = append(found, e.Name+", "+rows)
 		}
 	}
 	root, err := source.Root(p.dir)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, nil, nil, err
 	case inv == nil:
-		return nil, nil, p.notDeclared(b, name)
+		return nil, nil, nil, p.notDeclared(b, name)
 	case len(found) > 1:
-		return nil, nil, usagef("inventory %s has another file in each of several environments: name "+
-			"one of them (%s)", name, strings.Join(found, "; "))
+		return nil, nil, nil, usagef("inventory %s has another file or where in each of several "+
+			"environments: name one of them (%s)", name, strings.Join(found, "; "))
 	case root != b.Platform.Root:
-		return nil, nil, fmt.Errorf("the files of environment %s come from another branch: pull the "+
-			"inventory in a worktree of that", in[file.Name])
+		return nil, nil, nil, fmt.Errorf("the files of environment %s come from another branch: pull "+
+			"the inventory in a worktree of that", environment)
 	}
-	return inv, file, nil
+	return inv, filter, file, nil
 }
 
 // notDeclared returns the error for an inventory that no environment has: how to declare it,

@@ -54,6 +54,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/effect"
 	"github.com/kalypso-io/kalypso/compiler/expr"
+	"github.com/kalypso-io/kalypso/compiler/fleet"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/selector"
 	"github.com/kalypso-io/kalypso/compiler/tree"
@@ -250,6 +251,12 @@ func (e *Environment) Select(selectors []model.Selector) [][]int {
 // MayMatch reports whether a selector of assignments may select assignments of the environment.
 func (e *Environment) MayMatch(s model.Selector) bool {
 	return selector.MayHold(s, "environment", e.Name, newSatisfier(expr.In(e.request.Workers)))
+}
+
+// Filter returns the filter of the rows of an inventory of the environment; nil if all rows
+// are its clusters.
+func (e *Environment) Filter(inv *model.Inventory) *fleet.Filter {
+	return fleet.NewFilter(inv, newSatisfier(expr.In(e.request.Workers)))
 }
 
 // Configuration returns the digest of the composed values of the assignment with this number:

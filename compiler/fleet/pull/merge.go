@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kalypso-io/kalypso/compiler/fleet"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/internal/terminal"
 )
@@ -69,8 +70,12 @@ type row interface {
 // labels. It writes a label if the inventory has a column for it. If the inventory names no
 // columns, it writes all labels except bookkeeping. If no cluster of the source has a
 // field, the field stays unchanged, as do all other columns.
-func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster) (*Difference,
-	[]byte, error) {
+//
+// If filter is not nil, Merge changes and removes only rows for which the filter holds. It
+// writes the texts that the filter requires into new rows. If the filter does not hold for a
+// row then, Merge returns an error.
+func Merge(inv *model.Inventory, filter *fleet.Filter, file string, before []byte,
+	clusters []Cluster) (*Difference, []byte, error) {
 	if len(clusters) == 0 && !inv.AllowEmpty {
 		return nil, nil, fmt.Errorf("there are no clusters, and nothing is taken from inventory %s: "+
 			"where that is right, give it allowEmpty: true", inv.Name)
@@ -79,13 +84,15 @@ func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster)
 	if err != nil {
 		return nil, nil, errors.New(terminal.Line(file + " " + err.Error()))
 	}
-	there, err := byName(inv, doc)
+	s := divide(inv, filter, doc)
+	s.fixLabels(clusters)
+	there, err := byName(inv, s.own)
 	if err != nil {
 		return nil, nil, errors.New(terminal.Line(file + err.Error()))
 	}
 	d := &Difference{Inventory: inv.Name, File: file, Clusters: []Change{}}
 	fields := fieldsFor(inv, clusters)
-	rows := make([]row, 0, len(clusters))
+	rows := make([]row, 0, len(clusters)+len(s.others))
 	for i := range clusters {
 		c := &clusters[i]
 		change := Change{Cluster: c.Name, Change: "changed", Fields: []Field{}}
@@ -107,6 +114,9 @@ func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster)
 				change.Fields = append(change.Fields, *changed)
 			}
 		}
+		if err := s.claim(r, &change); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
 		if len(change.Fields) > 0 || change.Change == "added" {
 			d.Clusters = append(d.Clusters, change)
 		}
@@ -119,15 +129,15 @@ func Merge(inv *model.Inventory, file string, before []byte, clusters []Cluster)
 	if len(d.Clusters) == 0 {
 		return d, nil, nil
 	}
-	after, err := doc.render(rows)
+	after, err := doc.render(s.join(rows))
 	return d, after, err
 }
 
-// byName returns the rows of a document by the names of their clusters. A row without a name,
-// or with another row's name, is an error.
-func byName(inv *model.Inventory, doc document) (map[string]row, error) {
+// byName returns rows by the names of their clusters. A row without a name, or with another
+// row's name, is an error.
+func byName(inv *model.Inventory, rows []row) (map[string]row, error) {
 	there := map[string]row{}
-	for _, r := range doc.rows() {
+	for _, r := range rows {
 		name := r.cell(inv.Columns.Name)
 		switch other := there[name]; {
 		case !model.IsName(name):

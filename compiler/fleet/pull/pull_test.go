@@ -161,7 +161,7 @@ func TestMerge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inv := inventoryOf(t, c.file, c.fields)
-			d, after, err := Merge(inv, c.file, []byte(c.before), clusters)
+			d, after, err := Merge(inv, nil, c.file, []byte(c.before), clusters)
 			if err != nil {
 				if got := "error: " + err.Error(); got != c.after {
 					t.Fatalf("got %q, want %q", got, c.after)
@@ -178,7 +178,7 @@ func TestMerge(t *testing.T) {
 			if after == nil {
 				return
 			}
-			if again, text, err := Merge(inv, c.file, after, clusters); err != nil || text != nil || len(again.Clusters) > 0 {
+			if again, text, err := Merge(inv, nil, c.file, after, clusters); err != nil || text != nil || len(again.Clusters) > 0 {
 				t.Errorf("a second pull: %v, %v\n%s", again, err, text)
 			}
 		})
@@ -189,11 +189,11 @@ func TestMerge(t *testing.T) {
 // inventory allows it.
 func TestNoClusters(t *testing.T) {
 	inv := inventoryOf(t, "s.csv", "")
-	if _, _, err := Merge(inv, "s.csv", []byte("name\na\n"), nil); err == nil || !strings.Contains(err.Error(), "allowEmpty: true") {
+	if _, _, err := Merge(inv, nil, "s.csv", []byte("name\na\n"), nil); err == nil || !strings.Contains(err.Error(), "allowEmpty: true") {
 		t.Errorf("error %v", err)
 	}
 	inv.AllowEmpty = true
-	if _, after, err := Merge(inv, "s.csv", []byte("name\na\n"), nil); err != nil || string(after) != "name\n" {
+	if _, after, err := Merge(inv, nil, "s.csv", []byte("name\na\n"), nil); err != nil || string(after) != "name\n" {
 		t.Errorf("%q, error %v", after, err)
 	}
 }
@@ -230,11 +230,11 @@ func FuzzPull(f *testing.F) {
 			return
 		}
 		inv := inventoryOf(t, "s", fmt.Sprintf(`{"allowEmpty": true, "format": %q}`, format))
-		_, after, err := Merge(inv, "s", []byte(before), clusters)
+		_, after, err := Merge(inv, nil, "s", []byte(before), clusters)
 		if err != nil || after == nil {
 			return
 		}
-		if again, _, err := Merge(inv, "s", after, clusters); err != nil || len(again.Clusters) > 0 {
+		if again, _, err := Merge(inv, nil, "s", after, clusters); err != nil || len(again.Clusters) > 0 {
 			t.Errorf("a second pull of %q has %v, error %v", after, again, err)
 		}
 	})
