@@ -230,6 +230,9 @@ func measureAll(o options, work, disk string, out io.Writer) (*report, error) {
 	if r.Vet, err = measureVet(k, work, o.runs); err != nil {
 		return nil, err
 	}
+	if r.Application, err = measureApplication(k, work); err != nil {
+		return nil, fmt.Errorf("an application: %w", err)
+	}
 	if r.Bombs, err = measureBombs(k, work); err != nil {
 		return nil, err
 	}

@@ -75,6 +75,9 @@ func TestSlowMeasures(t *testing.T) {
 	if len(r.Compositions) != 2 || r.Vet.CPU <= 0 {
 		t.Errorf("%d compositions, vet %+v", len(r.Compositions), r.Vet)
 	}
+	if a := r.Application; a == nil || a.Helm.CPU <= 0 || a.Idle.CPU <= 0 || a.Cold.CPU <= a.Idle.CPU {
+		t.Errorf("an application takes %+v", a)
+	}
 	if b := r.Bombs; b == nil || b.CPU.CPU < bombCPU.Seconds() || b.CPU.CPU > 2*bombCPU.Seconds() || b.Memory.Memory < bombMemory/2 || b.Memory.Memory > bombMemory/4*5 {
 		t.Errorf("what is beyond bounds takes %+v", b)
 	}

@@ -25,6 +25,7 @@ type report struct {
 	Local        *local         `json:"local,omitempty"`
 	Inventories  []*inventory   `json:"inventories,omitempty"`
 	Vet          cost           `json:"vet"` // of the sample platform
+	Application  *applications  `json:"application,omitempty"`
 	Bombs        *bombs         `json:"bombs,omitempty"`
 }
 
