@@ -168,15 +168,17 @@ type Object struct {
 // Folder is an assignment's folder as Index sees it. It comes from this build,
 // or from the provenance record of the build that the folder was kept from.
 type Folder struct {
-	DeploymentTarget string   `json:"deploymentTarget"`
-	Workspace        string   `json:"workspace"`
-	Workload         string   `json:"workload"`
-	Namespace        string   `json:"namespace"`
-	Version          string   `json:"version,omitempty"`
-	Orphan           bool     `json:"orphan,omitempty"` // the namespace outlives the assignment
-	DependsOn        []string `json:"dependsOn,omitempty"`
-	Wave             int      `json:"wave,omitempty"`
-	Backend          string   `json:"backend"`
+	DeploymentTarget string `json:"deploymentTarget"`
+	Workspace        string `json:"workspace"`
+	Workload         string `json:"workload"`
+	Namespace        string `json:"namespace"`
+	Version          string `json:"version,omitempty"`
+	// VersionFrom says what Version was derived from; "" if the platform names it.
+	VersionFrom model.VersionSource `json:"versionFrom,omitempty"`
+	Orphan      bool                `json:"orphan,omitempty"` // the namespace outlives the assignment
+	DependsOn   []string            `json:"dependsOn,omitempty"`
+	Wave        int                 `json:"wave,omitempty"`
+	Backend     string              `json:"backend"`
 	// Retained are the objects that stay on the cluster when the assignment goes, as "Kind
 	// name" or "Kind namespace/name", sorted. The ones in Namespace go if the namespace
 	// goes.

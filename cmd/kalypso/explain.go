@@ -119,7 +119,10 @@ func explainText(w io.Writer, x *query.Explanation, key string) {
 		}
 		fmt.Fprintf(w, "  workspace\t%s\n  namespace\t%s\n  reconciler\t%s\n", a.Workspace, a.Namespace,
 			a.Reconciler)
-		if a.Version != "" {
+		switch {
+		case a.VersionFrom != "":
+			fmt.Fprintf(w, "  version\t%s, derived from the %s\n", a.Version, a.VersionFrom)
+		case a.Version != "":
 			fmt.Fprintf(w, "  version\t%s\n", a.Version)
 		}
 		if a.Render {

@@ -11,6 +11,7 @@ import (
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
 	"github.com/kalypso-io/kalypso/compiler/cache"
 	"github.com/kalypso-io/kalypso/compiler/compose"
+	"github.com/kalypso-io/kalypso/compiler/dependency"
 	"github.com/kalypso-io/kalypso/compiler/diag"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
@@ -240,12 +241,14 @@ func (as *assignments) located(ctx context.Context, i int, ds []diag.Diagnostic)
 // folder describes the folder of an emitted assignment.
 func (as *assignments) folder(i int, summary emissionSummary) backends.Folder {
 	a := &as.in.Schedule.Assignments[i]
+	version, from := versionOf(as.in, a)
 	return backends.Folder{
 		DeploymentTarget: a.Target.FullName,
 		Workspace:        a.Workload.Workspace,
 		Workload:         a.Workload.Name,
 		Namespace:        as.in.Plan.Namespaces[i],
-		Version:          a.Version,
+		Version:          version,
+		VersionFrom:      from,
 		Orphan:           summary.orphan,
 		DependsOn:        a.DependsOn,
 		Wave:             a.Wave,
@@ -347,10 +350,12 @@ func (as *assignments) targetFacts(a *schedule.Assignment, content bool) cache.K
 	}
 	h := cache.NewHash("deployment target").Bytes(model.Encode(w)).Bytes(model.Encode(t)).
 		String(as.in.workspaceDigest(a.Workload))
-	if content {
-		if c, ok, _ := as.in.content(a); ok {
-			h.Bytes(model.Encode(c.entry)).String(string(c.digest))
-		}
+	if source, ok := dependency.SourceOf(a.Manifests); ok && content {
+		entry, _ := as.in.request.Library.Lock.Find(source)
+		h.Bytes(model.Encode(entry))
+	} else if chart := a.Manifests.Helm; chart != nil && chart.Path != "" {
+		c, _ := openChart(as.in, chart)
+		h.String(string(c.digest))
 	}
 	d := &targetKey{a.Manifests, content, h.Sum(), others}
 	as.targets.Store(a.Target, d)

@@ -397,7 +397,7 @@ func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained 
 	}
 	h.Bytes(id).String(string(a.Values))
 	h.String(a.DeploymentTarget).String(a.Workspace).String(a.Workload).String(a.Namespace).
-		String(a.Version).String(a.Backend)
+		String(a.Version).String(string(a.VersionFrom)).String(a.Backend)
 	h.Int(orphan).Int(a.Wave).Bytes(shared).Bytes(retained)
 	for _, names := range [][]string{a.DependsOn, a.Policies, a.SparedBy, a.Configs, a.ConfigSchemas} {
 		hashStrings(h, names)
@@ -407,7 +407,7 @@ func hashRecorded(h *cache.Hash, a *tree.AssignmentRecord, id, shared, retained 
 // hashFolder adds all fields of a folder that a backend's Index reads.
 func hashFolder(h *cache.Hash, f *backends.Folder) {
 	h.String(f.DeploymentTarget).String(f.Workspace).String(f.Workload).String(f.Namespace).
-		String(f.Version).String(f.Backend)
+		String(f.Version).String(string(f.VersionFrom)).String(f.Backend)
 	h.String(strconv.FormatBool(f.Orphan)).Int(f.Wave).Bytes(f.Shared)
 	hashStrings(h, f.DependsOn)
 	hashStrings(h, f.Retained)

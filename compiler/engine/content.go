@@ -39,7 +39,7 @@ type content struct {
 // for manifests without content.
 func (p *Inputs) content(a *schedule.Assignment) (c content, ok bool, ds []diag.Diagnostic) {
 	if h := a.Manifests.Helm; h != nil && h.Path != "" {
-		c, ds = p.charts.open(p.request.Platform, h)
+		c, ds = openChart(p, h)
 		return c, true, ds
 	}
 	from, ok := dependency.SourceOf(a.Manifests)
@@ -55,16 +55,11 @@ func (p *Inputs) content(a *schedule.Assignment) (c content, ok bool, ds []diag.
 	return c, true, ds
 }
 
-// ownCharts are the charts of the platform that were read, so that all steps see the same.
-type ownCharts struct {
-	read sync.Map // path and files of values -> func() (content, []diag.Diagnostic)
-}
-
-// open reads a chart of the platform and its files of values.
-func (c *ownCharts) open(platform *source.Platform, h *model.Helm) (content, []diag.Diagnostic) {
+// openChart reads a chart of the platform and its files of values, once.
+func openChart(p *Inputs, h *model.Helm) (content, []diag.Diagnostic) {
 	key := strings.Join(append([]string{h.Path}, h.ValuesFiles...), "\x00")
-	read, _ := c.read.LoadOrStore(key, sync.OnceValues(func() (content, []diag.Diagnostic) {
-		return readChart(platform, h)
+	read, _ := p.charts.LoadOrStore(key, sync.OnceValues(func() (content, []diag.Diagnostic) {
+		return readChart(p.request.Platform, h)
 	}))
 	return read.(func() (content, []diag.Diagnostic))()
 }
@@ -107,6 +102,57 @@ func cause(err error) error {
 	return err
 }
 
+// versionOf returns the version of an assignment: the one that the platform names, or one that is
+// derived from the source of its manifests. The lock says more of a source than its fields if the
+// emission needs its content.
+func versionOf(p *Inputs, a *schedule.Assignment) (string, model.VersionSource) {
+	if a.Version != "" {
+		return a.Version, ""
+	}
+	key := versionKey{a.Manifests, p.needsContent(a)}
+	if known, ok := p.versions.Load(key); ok {
+		v := known.(version)
+		return v.version, v.from
+	}
+	v := version{}
+	v.version, v.from = a.Manifests.Version()
+	if c, ok, ds := p.content(a); key.content && ok && len(ds) == 0 {
+		switch h := a.Manifests.Helm; {
+		case h != nil && h.Git != nil:
+			tree, ds := p.request.Library.Tree(c.entry)
+			if len(ds) == 0 {
+				chart, _ := tree.File(path.Join(h.Git.Path, "Chart.yaml"))
+				if of := helm.Version(chart.Data); of != "" {
+					v = version{of, model.ChartVersion}
+				}
+			}
+		case h != nil:
+			v = version{c.revision, model.ChartVersion}
+		}
+		switch {
+		case v.version != "":
+		case c.entry.Kind == dependency.OCI:
+			v = version{model.ShortRevision(c.revision), model.DigestVersion}
+		case c.entry.Kind == dependency.Git:
+			v = version{model.ShortRevision(c.revision), model.CommitVersion}
+		}
+	}
+	p.versions.Store(key, v)
+	return v.version, v.from
+}
+
+type version struct {
+	version string
+	from    model.VersionSource
+}
+
+// versionKey identifies the manifests of an assignment, which the schedule shares, and whether its
+// emission needs their content.
+type versionKey struct {
+	manifests model.Manifests
+	content   bool
+}
+
 // addCharts adds the platform's charts to the digests of the source, if digests of files identify
 // it. A chart in the environment's own folder belongs to the environment, as its other files do.
 func (p *Inputs) addCharts() {
@@ -117,7 +163,7 @@ func (p *Inputs) addCharts() {
 	for i := range p.Model.Workloads {
 		for _, t := range p.Model.Workloads[i].Targets {
 			if h := t.Manifests.Helm; h != nil && h.Path != "" {
-				c, _ := p.charts.open(p.request.Platform, h)
+				c, _ := openChart(p, h)
 				own := strings.HasPrefix(h.Path, path.Join(source.Environments, p.Name)+"/")
 				hashes[own][h.Path] = c.digest
 			}

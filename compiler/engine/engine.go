@@ -369,6 +369,12 @@ func (e *Environment) AllFailed(yield func(int) bool) {
 	}
 }
 
+// Version returns the version of an assignment. Unless the platform names it, it is derived from
+// the source of the manifests, if that has one.
+func (e *Environment) Version(assignment int) (string, model.VersionSource) {
+	return versionOf(e.Inputs, &e.Schedule.Assignments[assignment])
+}
+
 // NeedsContent reports whether the emission of an assignment needs the content of its source, or
 // at least its pin.
 func (e *Environment) NeedsContent(assignment int) bool {

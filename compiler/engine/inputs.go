@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kalypso-io/kalypso/backends"
 	"github.com/kalypso-io/kalypso/backends/kubernetes"
@@ -40,7 +41,11 @@ type Inputs struct {
 	// bounded are the cluster types that are allowed to workspaces with a selector, by workspace.
 	bounded map[string]map[string]bool
 
-	charts ownCharts // of the platform
+	// charts are the charts of the platform that were read, so that all steps see the same. The key
+	// is the path with its files of values, the value a func() (content, []diag.Diagnostic).
+	charts sync.Map
+	// versions are the derived versions: versionKey -> version.
+	versions sync.Map
 }
 
 // Ring returns the ring of a cluster type or of a class of a cluster type. It returns "" if there

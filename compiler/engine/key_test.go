@@ -12,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/function"
 	"github.com/kalypso-io/kalypso/compiler/model"
 	"github.com/kalypso-io/kalypso/compiler/schedule"
+	"github.com/kalypso-io/kalypso/compiler/source"
 	"github.com/kalypso-io/kalypso/internal/testing/fieldtest"
 )
 
@@ -72,7 +73,8 @@ func (in *input) assignments(t *testing.T) *assignments {
 		clusters: map[string][]model.Cluster{a.ClusterType.Name: m.Clusters},
 		request: &Request{
 			Meter: NewMeter(nil, cache.Key{}), Backends: all.Backends(),
-			Library: &dependency.Library{Lock: dependency.NewLock([]dependency.Entry{in.Lock})},
+			Platform: &source.Platform{Root: t.TempDir()},
+			Library:  &dependency.Library{Lock: dependency.NewLock([]dependency.Entry{in.Lock})},
 		},
 	}
 	var err error

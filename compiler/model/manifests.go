@@ -62,6 +62,58 @@ func (m Manifests) Kind() SourceKind {
 	return ""
 }
 
+// VersionSource is the part of a source that gave a version: "" for a version that the platform
+// names.
+type VersionSource string
+
+// The sources of derived versions.
+const (
+	ChartVersion  VersionSource = "chart"  // the version of the chart
+	TagVersion    VersionSource = "tag"    // a tag of a git repository or an OCI artifact
+	DigestVersion VersionSource = "digest" // the first 12 digits of an OCI artifact's digest
+	CommitVersion VersionSource = "commit" // the first 12 digits of a commit's id
+)
+
+// Compares reports whether versions of this source are compared: those that the platform names, and
+// those of charts.
+func (s VersionSource) Compares() bool { return s == "" || s == ChartVersion }
+
+// Version derives a version from the fields of the manifests: of the chart, or else the tag, the
+// digest or the commit. It returns "" for a source that names only a branch or a range of tags.
+func (m Manifests) Version() (string, VersionSource) {
+	var g *Git
+	var o *OCI
+	switch {
+	case m.Helm != nil && m.Helm.Version != "":
+		return m.Helm.Version, ChartVersion
+	case m.Helm != nil:
+		g = m.Helm.Git
+	case m.Kustomize != nil:
+		g, o = m.Kustomize.Git, m.Kustomize.OCI
+	case m.Ansible != nil:
+		g = m.Ansible.Git
+	default:
+		g, o = m.Git, m.OCI
+	}
+	switch {
+	case g != nil && g.Tag != "":
+		return g.Tag, TagVersion
+	case o != nil && o.Tag != "":
+		return o.Tag, TagVersion
+	case o != nil && o.Digest != "":
+		return ShortRevision(o.Digest), DigestVersion
+	case g != nil && g.Commit != "":
+		return ShortRevision(g.Commit), CommitVersion
+	}
+	return "", ""
+}
+
+// ShortRevision returns the first 12 digits of a commit's id, or of a digest.
+func ShortRevision(revision string) string {
+	revision = strings.TrimPrefix(revision, "sha256:")
+	return revision[:min(12, len(revision))]
+}
+
 // WithoutSecrets returns a copy of the manifests without the names of secrets with credentials.
 // Functions and templates that are not the platform's own get this copy.
 func (m Manifests) WithoutSecrets() Manifests {

@@ -182,7 +182,7 @@ func placement(c workloadSide, i int) []string {
 }
 
 func version(c workloadSide, i int) []string {
-	if v := c.e.Schedule.Assignments[i].Version; v != "" {
+	if v, from := c.e.Version(i); from.Compares() && v != "" {
 		return []string{v}
 	}
 	return nil

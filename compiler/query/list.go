@@ -100,11 +100,13 @@ type DeploymentTarget struct {
 	Workspace        string            `json:"workspace"`
 	Labels           map[string]string `json:"labels"`
 	Version          string            `json:"version,omitempty"`
-	Manifests        model.Manifests   `json:"manifests"`
-	Render           bool              `json:"render,omitempty"` // the build renders the manifests
-	DependsOn        []string          `json:"dependsOn"`
-	ClusterTypes     []string          `json:"clusterTypes"` // the folders that it is assigned to
-	Clusters         int               `json:"clusters"`     // listed clusters that it is assigned to
+	// VersionFrom says what Version was derived from; "" if the platform names it.
+	VersionFrom  model.VersionSource `json:"versionFrom,omitempty"`
+	Manifests    model.Manifests     `json:"manifests"`
+	Render       bool                `json:"render,omitempty"` // the build renders the manifests
+	DependsOn    []string            `json:"dependsOn"`
+	ClusterTypes []string            `json:"clusterTypes"` // the folders that it is assigned to
+	Clusters     int                 `json:"clusters"`     // listed clusters that it is assigned to
 }
 
 // DeploymentTargets lists the deployment targets, by environment, workload and name.
@@ -120,10 +122,15 @@ func DeploymentTargets(b *compiler.Build) []DeploymentTarget {
 			w := &e.Model.Workloads[i]
 			for j := range w.Targets {
 				t := &w.Targets[j]
+				version, from := t.Version, model.VersionSource("")
+				if version == "" {
+					version, from = t.Manifests.Version()
+				}
 				out = append(out, DeploymentTarget{
 					Environment: e.Name, DeploymentTarget: t.FullName, Name: t.Name, Workload: w.Name,
 					Workspace: w.Workspace,
-					Labels:    labels(t.Labels), Version: t.Version, Manifests: manifests(e, w, t),
+					Labels:    labels(t.Labels), Version: version, VersionFrom: from,
+					Manifests:    manifests(e, w, t),
 					Render:       t.Render,
 					DependsOn:    append([]string{}, t.DependsOn...),
 					ClusterTypes: append([]string{}, on[t.FullName]...),
@@ -158,17 +165,19 @@ type Assignment struct {
 	ClusterType string `json:"clusterType"`
 	Cluster     string `json:"cluster,omitempty"` // if clusters are listed one by one
 	// listed clusters that follow the folder, or 1 for Cluster
-	Clusters         int      `json:"clusters"`
-	DeploymentTarget string   `json:"deploymentTarget"` // the full name
-	Workload         string   `json:"workload"`
-	Workspace        string   `json:"workspace"`
-	Application      string   `json:"application"`
-	Namespace        string   `json:"namespace"`
-	Version          string   `json:"version,omitempty"`
-	Policies         []string `json:"policies"`
-	Reconciler       string   `json:"reconciler"`
-	Render           bool     `json:"render,omitempty"` // the build renders the manifests
-	DependsOn        []string `json:"dependsOn"`
+	Clusters         int    `json:"clusters"`
+	DeploymentTarget string `json:"deploymentTarget"` // the full name
+	Workload         string `json:"workload"`
+	Workspace        string `json:"workspace"`
+	Application      string `json:"application"`
+	Namespace        string `json:"namespace"`
+	Version          string `json:"version,omitempty"`
+	// VersionFrom says what Version was derived from; "" if the platform names it.
+	VersionFrom model.VersionSource `json:"versionFrom,omitempty"`
+	Policies    []string            `json:"policies"`
+	Reconciler  string              `json:"reconciler"`
+	Render      bool                `json:"render,omitempty"` // the build renders the manifests
+	DependsOn   []string            `json:"dependsOn"`
 	// Configuration is the digest of the composed values, which is their version.
 	Configuration model.Digest `json:"configuration,omitempty"`
 	// TargetLabels and ClusterTypeLabels are the labels of the deployment target and of the
@@ -233,11 +242,12 @@ func followersOf(e *engine.Environment) map[string]int {
 func assignmentOf(ctx context.Context, e *engine.Environment, i int,
 	followers map[string]int) (item Assignment, err error) {
 	a := &e.Schedule.Assignments[i]
+	version, from := e.Version(i)
 	item = Assignment{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Clusters: followers[a.ClusterType.Name],
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
-		Namespace: e.Plan.Namespaces[i], Version: a.Version, Policies: append([]string{}, a.Policies...),
+		Namespace: e.Plan.Namespaces[i], Version: version, VersionFrom: from, Policies: append([]string{}, a.Policies...),
 		Reconciler: a.ClusterType.Reconciler,
 		Render:     a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
 		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,

@@ -95,6 +95,9 @@ func (a *AssignmentRecord) append(b []byte) ([]byte, error) {
 	if a.Version != "" {
 		text("version", a.Version)
 	}
+	if a.VersionFrom != "" {
+		text("versionFrom", string(a.VersionFrom))
+	}
 	if a.Orphan {
 		b = append(appendField(b, "orphan", false), "true"...)
 	}

@@ -172,7 +172,8 @@ func folderOf(record *tree.Record, e *tree.ClusterTypeEntry,
 		a := &c.Assignments[i]
 		t := state.Target{
 			Name: a.DeploymentTarget, Workload: a.Workload, Workspace: a.Workspace, Version: a.Version,
-			Backend: a.Backend, Namespace: a.Namespace, Digest: string(a.Tree),
+			VersionFrom: string(a.VersionFrom),
+			Backend:     a.Backend, Namespace: a.Namespace, Digest: string(a.Tree),
 		}
 		if label := model.ShortName(t.Name, model.MaxLabel); label != t.Name {
 			t.Label = label

@@ -91,9 +91,11 @@ type Target struct {
 	Workload  string `json:"workload"`
 	Workspace string `json:"workspace,omitempty"`
 	Version   string `json:"version,omitempty"`
-	Backend   string `json:"backend,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Digest    string `json:"digest"` // git's id of the folder
+	// VersionFrom says what Version was derived from; "" if the platform names it.
+	VersionFrom string `json:"versionFrom,omitempty"`
+	Backend     string `json:"backend,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Digest      string `json:"digest"` // git's id of the folder
 	// Object is the reconciler's object that applies the folder. Objects are the objects that apply
 	// it to one cluster each, with the name of the cluster.
 	Object  string            `json:"object,omitempty"`
@@ -221,7 +223,7 @@ func (w *DesiredState) Bound() error {
 		names := []string{w.Environment, f.Name, f.ClusterType, f.Ring, f.Base}
 		for j := range f.Targets {
 			t := &f.Targets[j]
-			t.Version = bounded(t.Version)
+			t.Version, t.VersionFrom = bounded(t.Version), bounded(t.VersionFrom)
 			names = append(names, t.Name, t.Workload, t.Digest)
 		}
 		if at := slices.IndexFunc(names, func(name string) bool { return !storable(name) }); at >= 0 {

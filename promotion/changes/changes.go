@@ -111,10 +111,10 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 			k.clusterType = model.TypeOfFolder(w.From)
 		}
 		if was != nil {
-			k.before = was.Version
+			k.before = versionOf(was)
 		}
 		if is != nil {
-			k.after = is.Version
+			k.after = versionOf(is)
 		}
 		row := alike[k]
 		if row == nil {
@@ -151,7 +151,7 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 		}
 		for target, before := range was {
 			if now := is[target]; now != nil && now.Tree == before.Tree &&
-				(now.Version != before.Version || now.Values != before.Values) {
+				(versionOf(now) != versionOf(before) || now.Values != before.Values) {
 				add(w, tables.Changed, before, now)
 			}
 		}
@@ -167,6 +167,14 @@ func (c *comparison) rows(ctx context.Context, e *effect.Effect) ([]tables.Chang
 			strings.Compare(a.VersionBefore, b.VersionBefore), strings.Compare(a.Version, b.Version))
 	})
 	return out, nil
+}
+
+// versionOf returns the version of an assignment that is compared; "" if it has no such version.
+func versionOf(a *tree.AssignmentRecord) string {
+	if !a.VersionFrom.Compares() {
+		return ""
+	}
+	return a.Version
 }
 
 // prefetch fetches the records at both ends of the ways on which something may differ.

@@ -150,10 +150,11 @@ func (p *Platform) workload(name string) *workload {
 // add adds an assignment of the environment with a number.
 func (p *Platform) add(ctx context.Context, n int, e *environment, i int) error {
 	a := &e.Schedule.Assignments[i]
+	version, _ := e.Version(i)
 	row := view.AssignmentRow{
 		Environment: e.Name, ClusterType: a.ClusterType.Name, Target: a.Target.FullName,
 		Workload:  a.Workload.Name,
-		Namespace: e.Plan.Namespaces[i], Version: a.Version, Clusters: e.clusters[a.ClusterType.Name],
+		Namespace: e.Plan.Namespaces[i], Version: version, Clusters: e.clusters[a.ClusterType.Name],
 		Failed: e.Failed(i),
 	}
 	if !row.Failed {

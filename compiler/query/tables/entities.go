@@ -145,6 +145,8 @@ func DeploymentTargets() *List[query.DeploymentTarget] {
 			text("workload", "the workload").head("WORKLOAD"),
 			text("workspace", "the workspace that owns it").head("WORKSPACE"),
 			text("version", "its version").head("VERSION"),
+			text("versionFrom", "what the version was derived from: chart, tag, digest or commit; empty "+
+				"if the platform names it"),
 			jsonOf("labels", "its labels, an object").head("LABELS"),
 			jsonOf("manifests", "where its manifests are, an object"),
 			boolean("render", "whether the build renders the manifests"),
@@ -263,6 +265,8 @@ func assignmentTable() Table {
 			text("application", "the application that it is a part of"),
 			text("namespace", "the namespace that it runs in").head("NAMESPACE"),
 			text("version", "its version").head("VERSION"),
+			text("versionFrom", "what the version was derived from: chart, tag, digest or commit; empty "+
+				"if the platform names it"),
 			jsonOf("policies", "the scheduling policies that make it, a list").head("POLICIES"),
 			text("reconciler", "the reconciler that delivers it").head("RECONCILER"),
 			boolean("render", "whether the build renders its manifests"),
