@@ -173,7 +173,7 @@ type Folder struct {
 	Workload         string `json:"workload"`
 	Namespace        string `json:"namespace"`
 	Version          string `json:"version,omitempty"`
-	// VersionFrom says what Version was derived from; "" if the platform names it.
+	// VersionFrom is the source of a derived Version; "" if the platform names it.
 	VersionFrom model.VersionSource `json:"versionFrom,omitempty"`
 	Orphan      bool                `json:"orphan,omitempty"` // the namespace outlives the assignment
 	DependsOn   []string            `json:"dependsOn,omitempty"`

@@ -71,8 +71,8 @@ func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagno
 	}
 	chart, err := platform.Folder(h.Path)
 	if err != nil {
-		return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file that "+
-			"names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
+		return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file "+
+			"that names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
 	}
 	c := content{tree: &archive.Tree{Files: map[string]archive.File{}, Refused: map[string]string{}}}
 	for name, f := range chart.Files {

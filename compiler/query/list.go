@@ -100,7 +100,7 @@ type DeploymentTarget struct {
 	Workspace        string            `json:"workspace"`
 	Labels           map[string]string `json:"labels"`
 	Version          string            `json:"version,omitempty"`
-	// VersionFrom says what Version was derived from; "" if the platform names it.
+	// VersionFrom is the source of a derived Version; "" if the platform names it.
 	VersionFrom  model.VersionSource `json:"versionFrom,omitempty"`
 	Manifests    model.Manifests     `json:"manifests"`
 	Render       bool                `json:"render,omitempty"` // the build renders the manifests
@@ -172,7 +172,7 @@ type Assignment struct {
 	Application      string `json:"application"`
 	Namespace        string `json:"namespace"`
 	Version          string `json:"version,omitempty"`
-	// VersionFrom says what Version was derived from; "" if the platform names it.
+	// VersionFrom is the source of a derived Version; "" if the platform names it.
 	VersionFrom model.VersionSource `json:"versionFrom,omitempty"`
 	Policies    []string            `json:"policies"`
 	Reconciler  string              `json:"reconciler"`
@@ -247,7 +247,8 @@ func assignmentOf(ctx context.Context, e *engine.Environment, i int,
 		Environment: e.Name, ClusterType: a.ClusterType.Name, DeploymentTarget: a.Target.FullName,
 		Clusters: followers[a.ClusterType.Name],
 		Workload: a.Workload.Name, Workspace: a.Workload.Workspace, Application: a.Workload.Application,
-		Namespace: e.Plan.Namespaces[i], Version: version, VersionFrom: from, Policies: append([]string{}, a.Policies...),
+		Namespace: e.Plan.Namespaces[i], Version: version, VersionFrom: from,
+		Policies:   append([]string{}, a.Policies...),
 		Reconciler: a.ClusterType.Reconciler,
 		Render:     a.Target.Render, DependsOn: append([]string{}, a.DependsOn...), Failed: e.Failed(i),
 		TargetLabels: a.Target.Labels, ClusterTypeLabels: a.ClusterType.Labels,

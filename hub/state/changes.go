@@ -91,7 +91,7 @@ type Row struct {
 	Since   time.Time `json:"since,omitzero"`
 	// Version and Digest are the wanted ones; Base is the S from which the assignment was compiled.
 	Version string `json:"version,omitempty"`
-	// VersionFrom says what Version was derived from; "" if the platform names it.
+	// VersionFrom is the source of a derived Version; "" if the platform names it.
 	VersionFrom string `json:"versionFrom,omitempty"`
 	Digest      string `json:"digest"`
 	Base        string `json:"base,omitempty"`
@@ -168,7 +168,8 @@ func (e *environment) row(c *cluster, target int, p *pair) Row {
 		Folder: c.folder.Name, Ring: c.folder.Ring,
 		Target: t.Name, Workload: t.Workload, Workspace: t.Workspace, State: p.state,
 		Changed: instant(p.changed),
-		Version: t.Version, VersionFrom: t.VersionFrom, Digest: t.Digest, Base: c.folder.Base, Seen: c.contact.last,
+		Version: t.Version, VersionFrom: t.VersionFrom, Digest: t.Digest, Base: c.folder.Base,
+		Seen: c.contact.last,
 	}
 	if p.at == 0 {
 		return row

@@ -91,7 +91,7 @@ type Target struct {
 	Workload  string `json:"workload"`
 	Workspace string `json:"workspace,omitempty"`
 	Version   string `json:"version,omitempty"`
-	// VersionFrom says what Version was derived from; "" if the platform names it.
+	// VersionFrom is the source of a derived Version; "" if the platform names it.
 	VersionFrom string `json:"versionFrom,omitempty"`
 	Backend     string `json:"backend,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`

@@ -68,7 +68,8 @@ func SourceOf(a *backends.Assignment) (Source, []diag.Diagnostic) {
 		}
 		if len(m.Helm.ValuesFiles) > 0 {
 			ds = append(ds, Unsupported(a, "helm.valuesFiles",
-				"files of values are read where kalypso renders the chart, and the reconciler fetches this one").
+				"files of values are read where kalypso renders the chart, and the reconciler fetches this "+
+					"one").
 				Hinting("render it: set render: true on the deployment target; or write the values as values"))
 		}
 	case m.Kustomize != nil:

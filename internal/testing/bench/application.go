@@ -17,7 +17,7 @@ type applications struct {
 	Helm cost `json:"helm"`
 }
 
-// applicationRuns is the number of runs, of which the best counts: each takes a tenth of a second.
+// applicationRuns is the number of runs. The best counts. Each takes a tenth of a second.
 const applicationRuns = 10
 
 func measureApplication(k *kalypso, work string) (out *applications, err error) {
