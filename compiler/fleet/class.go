@@ -2,8 +2,9 @@ package fleet
 
 import (
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kalypso-io/kalypso/compiler/diag"
@@ -110,7 +111,7 @@ func (r *reader) classes(selectors []clusterSelector) *classes {
 	for i := range selectors {
 		selectors[i].selector.AddKeys(asked)
 	}
-	alike := alikeOf(r.fleet.Clusters, asked["name"])
+	alike := alikeOf(r.fleet.Clusters, asked)
 	index := selector.NewIndex(r.factsOfClusters(alike.first, asked), r.satisfies)
 	class := make([]int, len(alike.first))
 	for s := range selectors {
@@ -134,26 +135,27 @@ func (r *reader) classes(selectors []clusterSelector) *classes {
 	return c
 }
 
-// alike groups clusters with the same cluster type and labels. It compares only the
-// addresses of the maps of labels, so equal labels in two maps count as different.
+// alike groups clusters with the same cluster type and the same values of some labels.
 type alike struct {
 	of    []int32 // by the cluster's number
 	first []int   // the number of the first cluster of each group
 }
 
-// alikeOf finds the clusters that are alike. If their names matter, no clusters are.
-func alikeOf(clusters []model.Cluster, names bool) *alike {
-	type kind struct {
-		clusterType string
-		labels      uintptr // of the map, which is shared by rows with the same labels
-	}
-	a, known := &alike{of: make([]int32, len(clusters))}, map[kind]int32{}
+// alikeOf groups the clusters that selectors with the asked keys cannot distinguish. If they ask
+// for names, each cluster is a group.
+func alikeOf(clusters []model.Cluster, asked map[string]bool) *alike {
+	a, known := &alike{of: make([]int32, len(clusters))}, map[string]int32{}
+	labels, key := slices.Sorted(maps.Keys(asked)), []byte(nil)
 	for n := range clusters {
-		k := kind{clusters[n].ClusterType, reflect.ValueOf(clusters[n].Labels).Pointer()}
-		of, there := known[k]
-		if !there || names {
+		key = appendPart(key[:0], clusters[n].ClusterType)
+		for _, name := range labels {
+			value, there := clusters[n].Labels[name]
+			key = strconv.AppendBool(appendPart(key, value), there)
+		}
+		of, there := known[string(key)]
+		if !there || asked["name"] {
 			of = int32(len(a.first))
-			a.first, known[k] = append(a.first, n), of
+			a.first, known[string(key)] = append(a.first, n), of
 		}
 		a.of[n] = of
 	}

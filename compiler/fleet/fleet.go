@@ -75,6 +75,9 @@ func Read(files *source.Files, pinned PinLookup, env *model.Environment,
 		r.fleet.Incomplete = true // their contents are not known
 	}
 	r.join(all)
+	for _, inv := range all {
+		inv.rows = nil // the fleet has copies
+	}
 	r.assignTypes()
 	r.classify()
 	r.fleet.Base, r.fleet.Environment = digests(all, path.Join(source.Environments, env.Name)+"/")
@@ -219,7 +222,7 @@ func (r *reader) assignTypes() {
 	for n := range all {
 		c := &all[n]
 		if c.ClusterType == "" {
-			switch found := types[n]; len(found) {
+			switch found := types(n); len(found) {
 			case 1:
 				c.ClusterType = found[0]
 			case 0:
@@ -249,39 +252,26 @@ func (r *reader) assignTypes() {
 		none.diagnostics("clusters"), several.diagnostics("clusters"))...)
 }
 
-// typesByLabels returns the cluster types whose clusters select a cluster that names
-// none, sorted, by the cluster's number.
-func (r *reader) typesByLabels() map[int][]string {
-	all := r.fleet.Clusters
-	if !slices.ContainsFunc(all, func(c model.Cluster) bool { return c.ClusterType == "" }) {
-		return nil
-	}
-	index := selector.NewIndex(func(yield func(selector.Facts) bool) {
-		labels := selector.Facts{}
-		for i := range all {
-			clear(labels)
-			for k, v := range all[i].Labels {
-				labels[k] = selector.Values(v)
-			}
-			if !yield(selector.Facts{"name": selector.Values(all[i].Name),
-				"labels": selector.Struct(labels)}) {
-				return
-			}
-		}
-	}, r.satisfies)
-	types := map[int][]string{}
+// typesByLabels returns a function that finds the cluster types whose clusters select a cluster
+// that names none, sorted, by the cluster's number.
+func (r *reader) typesByLabels() func(n int) []string {
+	asked := map[string]bool{}
 	for i := range r.env.ClusterTypes {
-		ct := &r.env.ClusterTypes[i]
-		if ct.Clusters == nil {
-			continue
+		if s := r.env.ClusterTypes[i].Clusters; s != nil {
+			s.AddKeys(asked)
 		}
-		for _, n := range index.Select(*ct.Clusters) {
-			if all[n].ClusterType == "" {
+	}
+	alike := alikeOf(r.fleet.Clusters, asked)
+	index := selector.NewIndex(r.factsOfClusters(alike.first, asked), r.satisfies)
+	types := make([][]string, len(alike.first))
+	for i := range r.env.ClusterTypes {
+		if ct := &r.env.ClusterTypes[i]; ct.Clusters != nil {
+			for _, n := range index.Select(*ct.Clusters) {
 				types[n] = append(types[n], ct.Name)
 			}
 		}
 	}
-	return types
+	return func(n int) []string { return types[alike.of[n]] }
 }
 
 func (r *reader) unknownType(c *model.Cluster, known map[string]bool) diag.Diagnostic {
