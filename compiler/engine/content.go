@@ -69,17 +69,28 @@ func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagno
 		return content{}, []diag.Diagnostic{
 			diag.New(diag.BadSource, fmt.Sprintf(format, args...)).Hinting(hint)}
 	}
-	chart, err := platform.Folder(h.Path)
-	if err != nil {
-		return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file "+
-			"that names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
-	}
 	c := content{tree: &archive.Tree{Files: map[string]archive.File{}, Refused: map[string]string{}}}
-	for name, f := range chart.Files {
-		c.tree.Files[path.Join(h.Path, name)] = f
-	}
-	for name, reason := range chart.Refused {
-		c.tree.Refused[path.Join(h.Path, name)] = reason
+	for folders := []string{h.Path}; len(folders) > 0; folders = folders[1:] {
+		chart, err := platform.Folder(folders[0])
+		if err != nil && folders[0] != h.Path {
+			continue // the render names the dependency that is missing
+		}
+		if err != nil {
+			return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file "+
+				"that names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
+		}
+		for name, f := range chart.Files {
+			c.tree.Files[path.Join(folders[0], name)] = f
+		}
+		for name, reason := range chart.Refused {
+			c.tree.Refused[path.Join(folders[0], name)] = reason
+		}
+		for _, folder := range helm.LocalDependencies(chart.Files["Chart.yaml"].Data) {
+			folder = path.Join(folders[0], folder)
+			if _, known := c.tree.Files[path.Join(folder, "Chart.yaml")]; !known {
+				folders = append(folders, folder)
+			}
+		}
 	}
 	for _, name := range h.ValuesFiles {
 		data, err := platform.Files().ReadFile(name)
@@ -89,7 +100,7 @@ func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagno
 		}
 		c.tree.Files[name] = archive.File{Data: data}
 	}
-	c.revision = helm.Version(chart.Files["Chart.yaml"].Data)
+	c.revision = helm.Version(c.tree.Files[path.Join(h.Path, "Chart.yaml")].Data)
 	c.digest = dependency.Digest(model.DigestBytes(archive.Pack(c.tree)))
 	return c, nil
 }
@@ -193,6 +204,28 @@ func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 	return tree.Revision(model.DigestBytes(append([]byte(files), others[:]...)))
 }
 
+// addDependencies adds to the files of a chart its dependencies in other folders of the source, as
+// `helm dependency build` does: those that its Chart.yaml names by file:// and that its folder
+// charts lacks. in is the folder charts/NAME/ of a dependency, or "". folders are the folders of the
+// charts around it in the source, and its own at the end.
+func addDependencies(files map[string][]byte, in string, from *archive.Tree, folders []string) {
+	own := folders[len(folders)-1]
+	for name, folder := range helm.LocalDependencies(files[in+"Chart.yaml"]) {
+		folder, to := path.Join(own, folder), in+"charts/"+name+"/"
+		chart, err := from.Sub(folder)
+		if err != nil || len(chart.Refused) > 0 || slices.Contains(folders, folder) ||
+			slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(there string) bool {
+				return strings.HasPrefix(there, to) || strings.HasPrefix(there, in+"charts/"+name+"-")
+			}) {
+			continue // the render names a dependency that is missing
+		}
+		for file, f := range chart.Files {
+			files[to+file] = f.Data
+		}
+		addDependencies(files, to, from, append(slices.Clip(folders), folder))
+	}
+}
+
 // unpackChart adds a chart from a folder, of a git repository or of the platform, to a request.
 func unpackChart(r *helm.Request, from *archive.Tree, folder, of string) []diag.Diagnostic {
 	bad := func(hint, format string, args ...any) []diag.Diagnostic {
@@ -211,6 +244,7 @@ func unpackChart(r *helm.Request, from *archive.Tree, folder, of string) []diag.
 			"the chart in %s%s cannot be read: %s %s", folder, of, name, chart.Refused[name])
 	}
 	r.Files = chart.Data()
+	addDependencies(r.Files, "", from, []string{path.Clean(folder)})
 	for i, f := range r.ValuesFiles {
 		file, err := from.File(f.Name)
 		if err != nil {

@@ -31,7 +31,7 @@ type Filter struct {
 	names    []string        // the fields of the first object, for messages
 }
 
-// maxExamples is the largest number of combinations of which messages know the values.
+// maxExamples is the largest number of combinations whose values are kept for messages.
 const maxExamples = 1000
 
 // NewFilter returns the filter of an inventory, or nil if all rows are clusters of the

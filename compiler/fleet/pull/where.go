@@ -58,7 +58,7 @@ func (d *division) fixLabels(clusters []Cluster) {
 	}
 }
 
-// claim makes the row of a cluster a row of the environment, and adds what it sets to the
+// claim makes the row of a cluster a row of the environment, and adds the new texts to the
 // change. It returns an error if the row cannot be one.
 func (d *division) claim(r row, change *Change) error {
 	if d.filter == nil {

@@ -27,6 +27,25 @@ func Version(data []byte) string {
 	return metadata.Version
 }
 
+// LocalDependencies returns the folders of the dependencies that a Chart.yaml names by file://,
+// relative to the chart's folder, by the names of the dependencies.
+func LocalDependencies(data []byte) map[string]string {
+	var metadata chart.Metadata
+	if yaml.Unmarshal(data, &metadata) != nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, d := range metadata.Dependencies {
+		if d == nil {
+			continue
+		}
+		if folder, local := strings.CutPrefix(d.Repository, "file://"); local && folder != "" {
+			out[d.Name] = folder
+		}
+	}
+	return out
+}
+
 // chartFiles reads the files of a request's chart, within the bounds of package helm.
 func chartFiles(req Request) ([]*loader.BufferedFile, error) {
 	if req.Files == nil {
@@ -115,7 +134,7 @@ func checkVendored(ch *chart.Chart) error {
 		return nil
 	}
 	return refusal.New(diag.BadSource,
-		"run helm dependency build, and package the chart again: a build fetches nothing",
+		"run helm dependency build, and package or commit the chart again: a build fetches nothing",
 		"chart %s has dependencies that are not in its charts folder: %s", ch.Name(),
 		strings.Join(missing, ", "))
 }
