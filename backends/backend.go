@@ -55,9 +55,12 @@ type Assignment struct {
 	Labels map[string]string
 	// ClusterTypeLabels are the cluster type's.
 	ClusterTypeLabels map[string]string
-	Version           string // "" if it has no version
-	GitOps            *model.GitOps
-	Manifests         model.Manifests
+	// Images are the cluster type's. They are already replaced in the Projection and the
+	// NamespaceService.
+	Images    []model.Image
+	Version   string // "" if it has no version
+	GitOps    *model.GitOps
+	Manifests model.Manifests
 	// Render says that the reconciler applies the Projection, and does not process the manifests
 	// itself.
 	Render bool
@@ -237,6 +240,9 @@ type Support struct {
 	Referenced, Rendered string
 	// Looks says that the backend wants the projection of manifests that it only refers to.
 	Looks bool
+	// Images and Registries say that the reconciler replaces the images of the cluster type in
+	// manifests that it fetches: those with a name, and those with a registry.
+	Images, Registries bool
 }
 
 // OwnChart is the reason why no reconciler fetches a chart of the platform's folder.
@@ -253,7 +259,7 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 			"render: true from the deployment target"
 	}
 	if why == "" {
-		return nil
+		return refuseImages(s, a)
 	}
 	d := diag.New(diag.UnsupportedManifests,
 		fmt.Sprintf("the reconciler %s cannot deliver manifests of kind %s%s: %s", a.Reconciler.Ref.Name,
@@ -268,6 +274,38 @@ func Refuse(b Backend, a *Assignment) []diag.Diagnostic {
 		hint = "give the cluster type another reconciler, or leave it out of the policy that selects it"
 	}
 	return []diag.Diagnostic{d.Hinting(hint)}
+}
+
+// refuseImages returns a diagnostic if the reconciler cannot replace the cluster type's images in
+// the manifests that it fetches. Manifests for machines have no images.
+func refuseImages(s Support, a *Assignment) []diag.Diagnostic {
+	kind := a.Manifests.Kind()
+	if a.Render || kind == model.PackageSource || kind == model.AnsibleSource {
+		return nil
+	}
+	for i, image := range a.Images {
+		why := ""
+		switch {
+		case !s.Images:
+			why = fmt.Sprintf("it fetches manifests of kind %s as they are", kind)
+		case image.Registry != "" && !s.Registries:
+			why = "it fetches the manifests, and must know the name of each image in " + image.Registry
+		default:
+			continue
+		}
+		return []diag.Diagnostic{diag.New(diag.UnsupportedManifests,
+			fmt.Sprintf("the reconciler %s cannot replace the images of cluster type %s: %s",
+				a.Reconciler.Ref.Name, a.ClusterType, why)).
+			On("manifests."+string(kind)).At(a.Ref.At("manifests."+string(kind)), "").
+			At(a.ImageRef(i), "").For(a.ID()).
+			Hinting("render it: set render: true on the deployment target")}
+	}
+	return nil
+}
+
+// ImageRef returns the reference of an element of Images.
+func (a *Assignment) ImageRef(i int) model.Ref {
+	return model.Ref{Collection: "clusterTypes", Name: a.ClusterType}.At(fmt.Sprintf("images[%d]", i))
 }
 
 // NoRestart returns the warning that restartOnConfigChange has no effect. It returns nil if

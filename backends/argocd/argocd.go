@@ -67,8 +67,13 @@ func New() backends.Backend { return argocd{} }
 // Name is the backend's key in #Reconciler.
 func (argocd) Name() string { return backend }
 
-// Support reports that Argo CD delivers everything that runs on Kubernetes.
-func (argocd) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
+// Support reports that Argo CD delivers everything that runs on Kubernetes. It replaces images only
+// in overlays.
+func (argocd) Support(kind model.SourceKind) backends.Support {
+	s := delivery.Support(kind)
+	s.Images = kind == model.KustomizeSource
+	return s
+}
 
 // Traits returns the traits of Argo CD: values of single clusters reach them in ApplicationSets. It
 // does not track CustomResourceDefinitions, and ignores them when it deletes an Application

@@ -97,6 +97,7 @@ func TestClusterType(t *testing.T) {
 	for name, p := range map[string]bt.Platform{
 		"empty":            {Options: defaults},
 		"empty-gitops":     {Options: defaults, GitOps: bt.GitOps},
+		"images":           {Options: defaults, Images: bt.Images, Targets: []bt.Target{{Name: "app/overlay", Manifests: bt.Overlay}}},
 		"several":          {Options: defaults, Targets: several},
 		"several-gitops":   {Options: defaults, GitOps: bt.GitOps, Targets: several},
 		"project":          {Options: named, Targets: several},

@@ -146,7 +146,8 @@ func sourceOf(a *backends.Assignment, o options) (source, []diag.Diagnostic) {
 		}
 	}
 	if from.Overlay != nil {
-		s.Kustomize = changes(from.Overlay, kubernetes.RestartPatches(a))
+		s.Kustomize = changes(from.Overlay, kubernetes.RestartPatches(a),
+			delivery.Images(a, from.Overlay))
 	} else {
 		const why = "Argo CD changes only what is fetched as an overlay"
 		hint := "render it: set render: true on the deployment target"
@@ -179,15 +180,21 @@ func release(a *backends.Assignment, h *model.Helm) *helmSource {
 
 // changes returns the changes to an overlay, with further patches after its own. It returns nil if
 // there are no changes.
-func changes(k *model.Kustomize, further []model.KustomPatch) *kustomizeSource {
-	if len(k.Patches)+len(further) == 0 && len(k.Images) == 0 && k.NamePrefix == "" {
+func changes(k *model.Kustomize, further []model.KustomPatch,
+	images []model.KustomImage) *kustomizeSource {
+	if len(k.Patches)+len(further)+len(images) == 0 && k.NamePrefix == "" {
 		return nil
 	}
 	out := &kustomizeSource{NamePrefix: k.NamePrefix}
 	for _, p := range slices.Concat(k.Patches, further) {
 		out.Patches = append(out.Patches, patch{Patch: p.Patch, Target: p.Target})
 	}
-	for _, i := range k.Images {
+	for n, i := range images {
+		if n >= len(k.Images) && i.NewTag == "" && i.Digest == "" {
+			// Without a tag, Argo CD drops the tag of the overlay's own kustomization.yaml. An
+			// asterisk keeps it.
+			i.NewTag = "*"
+		}
 		out.Images = append(out.Images, imageOverride(i))
 	}
 	return out

@@ -46,7 +46,7 @@ func (cue) Support(kind model.SourceKind) backends.Support {
 	case model.HelmPathSource:
 		return backends.Support{Referenced: backends.OwnChart}
 	}
-	return backends.Support{}
+	return backends.Support{Images: true, Registries: true}
 }
 
 // Traits returns the traits of a team's own function: one folder is for all clusters of a type.

@@ -121,7 +121,11 @@ func optionsOf(s backends.Spec) (options, []diag.Diagnostic) {
 }
 
 // Support reports that Flux delivers everything that runs on Kubernetes.
-func (flux) Support(kind model.SourceKind) backends.Support { return delivery.Support(kind) }
+func (flux) Support(kind model.SourceKind) backends.Support {
+	s := delivery.Support(kind)
+	s.Images = true
+	return s
+}
 
 // Traits returns the traits of Flux: values of single clusters reach them in their ConfigMaps.
 func (flux) Traits() backends.Traits {
@@ -229,6 +233,7 @@ func referenced(a *backends.Assignment, o options, variables []variable) (delive
 	var applying kubernetes.Object
 	if source.Helm == nil {
 		applying = workloadKustomization(a, o, name, fetching, source)
+		ds = append(ds, untagged(a)...)
 	} else {
 		applying, problems = releaseObject(a, o, name, fetching, source.Helm, variables)
 		ds = append(ds, problems...)

@@ -75,6 +75,9 @@ func TestClusterType(t *testing.T) {
 	for name, p := range map[string]bt.Platform{
 		"empty":        {Options: defaults},
 		"empty-gitops": {Options: defaults, GitOps: bt.GitOps},
+		"images": {Options: defaults, Images: bt.Images, Targets: []bt.Target{
+			{Name: "app/folder", Manifests: bt.Git}, {Name: "app/chart", Manifests: bt.Chart}, {Name: "app/overlay", Manifests: bt.Overlay},
+		}},
 		"several": {Options: defaults, Targets: []bt.Target{
 			{Name: "app/main", Manifests: bt.Git}, {Name: "chart/main", Manifests: bt.Chart},
 		}},

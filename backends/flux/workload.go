@@ -35,15 +35,37 @@ func workloadKustomization(a *backends.Assignment, o options, name string, sourc
 		for _, p := range s.Overlay.Patches {
 			spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
 		}
-		for _, i := range s.Overlay.Images {
-			spec.Images = append(spec.Images, image(i))
-		}
 	}
+	spec.Images = images(delivery.Images(a, s.Overlay))
 	for _, p := range kubernetes.RestartPatches(a) {
 		spec.Patches = append(spec.Patches, patch{Patch: p.Patch, Target: p.Target})
 	}
 	return kubernetes.Object{APIVersion: kustomizeAPI, Kind: "Kustomization",
 		Metadata: kubernetes.Meta(a, name, o.Namespace), Spec: spec}
+}
+
+// images returns replacements of images as Flux writes them.
+func images(all []model.KustomImage) (out []image) {
+	for _, i := range all {
+		out = append(out, image(i))
+	}
+	return out
+}
+
+// untagged warns of images of the cluster type without a tag and a digest. Flux replaces an element
+// of the same name in the source's kustomization.yaml as a whole, with the tag that it may have.
+func untagged(a *backends.Assignment) (ds []diag.Diagnostic) {
+	for i, image := range a.Images {
+		if image.NewTag == "" && image.Digest == "" {
+			ds = append(ds, diag.New(diag.NoEffect, fmt.Sprintf("a tag of %s in images of the source's "+
+				"own kustomization.yaml has no effect: Flux replaces them by the images of cluster type %s",
+				image.Name, a.ClusterType)).
+				At(a.ImageRef(i), "").At(a.Ref.At("manifests"), "").For(a.ID()).
+				Hinting("add newTag or digest, or render the manifests: set render: true on the "+
+					"deployment target"))
+		}
+	}
+	return ds
 }
 
 // dotSlash returns a path as the flux command writes it: ./path.
@@ -74,7 +96,8 @@ type helmRelease struct {
 
 type postRenderer struct {
 	Kustomize struct {
-		Patches []patch `yaml:"patches"`
+		Patches []patch `yaml:"patches,omitempty"`
+		Images  []image `yaml:"images,omitempty"`
 	} `yaml:"kustomize"`
 }
 
@@ -146,11 +169,13 @@ func releaseObject(a *backends.Assignment, o options, name string, source kubern
 		Install:            action, Upgrade: upgrade,
 		Values: delivery.ChartValues(&composed, &values),
 	}
-	if patches := kubernetes.RestartPatches(a); len(patches) > 0 {
+	patches := kubernetes.RestartPatches(a)
+	if replaced := delivery.Images(a, nil); len(patches)+len(replaced) > 0 {
 		spec.PostRenderers = make([]postRenderer, 1)
+		changes := &spec.PostRenderers[0].Kustomize
+		changes.Images = images(replaced)
 		for _, p := range patches {
-			spec.PostRenderers[0].Kustomize.Patches = append(spec.PostRenderers[0].Kustomize.Patches,
-				patch{Patch: p.Patch, Target: p.Target})
+			changes.Patches = append(changes.Patches, patch{Patch: p.Patch, Target: p.Target})
 		}
 	}
 	ref := kindReference{Kind: source.Kind, Name: name}

@@ -16,7 +16,12 @@ import (
 func dataOf(a *backends.Assignment) map[string]any {
 	labels := textsOf(a.Labels)
 	labels["workspace"], labels["workload"] = a.Workspace, a.Workload
-	var dependsOn, rendered, secrets []any
+	var dependsOn, images, rendered, secrets []any
+	for _, image := range a.Images {
+		of := map[string]any{}
+		add(of, &image)
+		images = append(images, of)
+	}
 	for _, target := range a.DependsOn {
 		dependsOn = append(dependsOn, target)
 	}
@@ -50,6 +55,7 @@ func dataOf(a *backends.Assignment) map[string]any {
 		"Version":           a.Version,
 		"ConfigFormat":      string(a.ConfigFormat),
 		"DependsOn":         dependsOn,
+		"Images":            images,
 		"Wave":              a.Wave,
 		"Secrets":           secrets,
 		"Rendered":          rendered,

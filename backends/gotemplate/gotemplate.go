@@ -52,7 +52,7 @@ func (gotemplate) Support(kind model.SourceKind) backends.Support {
 	case model.HelmPathSource:
 		return backends.Support{Referenced: backends.OwnChart}
 	}
-	return backends.Support{}
+	return backends.Support{Images: true, Registries: true}
 }
 
 // shared is the data of a folder that Index needs.
@@ -194,6 +194,7 @@ func (e *emission) build() {
 		e.undelivered()
 	}
 	e.unordered()
+	e.unreplaced()
 	e.kustomization()
 }
 
@@ -291,6 +292,19 @@ func (e *emission) unordered() {
 		fmt.Sprintf("%s depends on %s, and no template says so to the reconciler", a.DeploymentTarget,
 			strings.Join(a.DependsOn, ", "))).
 		At(a.Ref.At("dependsOn"), "").Hinting("use .DependsOn or .Wave in a template"))
+}
+
+// unreplaced warns of images of the cluster type that no template replaces.
+func (e *emission) unreplaced() {
+	a := e.assignment
+	if len(a.Images) == 0 || a.Render || e.mentioned["Images"] || a.Manifests.Package != nil ||
+		a.Manifests.Ansible != nil {
+		return
+	}
+	e.report(diag.New(diag.NoEffect, fmt.Sprintf("images of cluster type %s have no effect on %s: "+
+		"no template replaces them", a.ClusterType, a.DeploymentTarget)).
+		At(a.ImageRef(0), "").At(a.Reconciler.Ref.At(backend), "").
+		Hinting("use .Images in a template, or set render: true on the deployment target"))
 }
 
 // kustomization adds kustomization.yaml, unless a template makes it or its list would be

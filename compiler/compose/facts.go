@@ -154,6 +154,8 @@ func (p *Plan) fact(i int, name string, late *Late) (v model.Value, known bool) 
 		return factOf(p.env.GitOps), p.env.GitOps != nil
 	case "configFormat":
 		text = string(a.ClusterType.ConfigFormat)
+	case "images":
+		return factOf(slices.Concat([]model.Image{}, a.ClusterType.Images)), true
 	case "values":
 		if late == nil {
 			return model.Value{}, false

@@ -61,7 +61,9 @@ func (e *emitter) emissions(ctx context.Context, numbers []int,
 	for n, i := range numbers {
 		if a := assigned[n]; a != nil && a.Render {
 			p := kubernetes.Retained(projections[n].projection, a.Manifests.CRDs())
-			projections[n].projection = kubernetes.WithoutCRDs(p, without[i])
+			p, ds := withImages(kubernetes.WithoutCRDs(p, without[i]), a)
+			projections[n].projection = p
+			projections[n].diagnostics = slices.Concat(projections[n].diagnostics, ds)
 		}
 		late[n].Rendered = objectsOf(projections[n].projection)
 	}
@@ -77,7 +79,8 @@ func (e *emitter) emissions(ctx context.Context, numbers []int,
 			a.Projection = projections[n].projection
 			a.NamespaceService.Value, a.Reconciler.Value = specs[n].NamespaceService, specs[n].Reconciler
 			out[n].summary.diagnostics = slices.Concat(out[n].summary.diagnostics,
-				projections[n].diagnostics, specs[n].Diagnostics)
+				projections[n].diagnostics, specs[n].Diagnostics, replaceServiceImages(a),
+				imagesOfMachine(a))
 			beyond := e.boundViolations(i, a)
 			out[n].summary.diagnostics = append(out[n].summary.diagnostics, beyond...)
 			out[n].summary.failed, out[n].summary.passing = specs[n].Failed || len(beyond) > 0,
@@ -180,6 +183,7 @@ func (e *emitter) assignment(i int, g *compose.Graph) *backends.Assignment {
 		Namespace:         e.in.Plan.Namespaces[i],
 		Labels:            a.Target.Labels,
 		ClusterTypeLabels: a.ClusterType.Labels,
+		Images:            a.ClusterType.Images,
 		Version:           a.Version,
 		GitOps:            e.in.Model.GitOps,
 		Manifests:         a.Manifests,

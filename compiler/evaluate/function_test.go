@@ -10,7 +10,7 @@ import (
 )
 
 func TestFacts(t *testing.T) {
-	all := "application clusterType configFormat dependsOn deploymentTarget environment gitops labels manifests namespace rendered values version wave workload workspace"
+	all := "application clusterType configFormat dependsOn deploymentTarget environment gitops images labels manifests namespace rendered values version wave workload workspace"
 	for body, want := range map[string]string{
 		`values: A: 1`:                 "",
 		`#assignment: _, values: A: 1`: "",

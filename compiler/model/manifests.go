@@ -1,8 +1,12 @@
 package model
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kalypso-io/kalypso/internal/lazyregexp"
 )
 
 // Manifests is the source of a deployment target's manifests. Exactly one of the sources is
@@ -274,12 +278,50 @@ type KustomPatch struct {
 	Target map[string]string `json:"target,omitempty"`
 }
 
+// Image replaces the references of one image, by its Name, or of all images in a Registry, which
+// is in full: docker.io, or docker.io/library. Exactly one of the two is set.
+type Image struct {
+	KustomImage
+	Registry    string `json:"registry,omitempty"`
+	NewRegistry string `json:"newRegistry,omitempty"`
+}
+
 // KustomImage is an image reference to replace.
 type KustomImage struct {
-	Name    string `json:"name"`
+	Name    string `json:"name,omitempty"`
 	NewName string `json:"newName,omitempty"`
 	NewTag  string `json:"newTag,omitempty"`
 	Digest  string `json:"digest,omitempty"`
+}
+
+// An image's name has no tag and no digest: a registry with its port, and a path
+// (https://pkg.go.dev/github.com/distribution/reference).
+var (
+	imageName = lazyregexp.New(`^([A-Za-z0-9.-]+(:[0-9]+)?/)?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+	imageTag  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+)
+
+// FinalName returns the name that the image has after the replacement.
+func (i KustomImage) FinalName() string { return cmp.Or(i.NewName, i.Name) }
+
+// Problem returns the reason why an image cannot be replaced. It returns "" if it can.
+func (i KustomImage) Problem() (problem, hint string) {
+	for _, name := range []string{i.Name, i.NewName} {
+		if name != "" && !imageName.MatchString(name) {
+			return fmt.Sprintf("%q is no name of an image", name),
+				"a name has no tag and no digest: those are newTag and digest"
+		}
+	}
+	switch {
+	case i.NewTag != "" && !imageTag.MatchString(i.NewTag):
+		return fmt.Sprintf("%q is no tag of an image", i.NewTag), ""
+	case i.NewName == "" && i.NewTag == "" && i.Digest == "":
+		return "nothing of the image " + i.Name + " is replaced", "give newName, newTag or digest"
+	case i.NewTag != "" && i.Digest != "":
+		return "the image " + i.Name + " gets a tag and a digest, and kustomize takes the digest alone",
+			"remove newTag"
+	}
+	return "", ""
 }
 
 // Package is software that a machine runs without containers.

@@ -140,6 +140,10 @@ type ClusterType struct {
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	APIVersions       []string `json:"apiVersions"`
 
+	// Images replace image references in everything that is delivered to its clusters. No two
+	// have the same Name or Registry, and no NewName is the Name of another.
+	Images []Image `json:"images"`
+
 	// Clusters selects clusters in addition to the clusters that name the type; nil if the type
 	// has no selector.
 	Clusters *Selector `json:"-"`

@@ -163,10 +163,11 @@ func overlay(a *backends.Assignment, k *model.Kustomize) (Source, []diag.Diagnos
 		}
 	}
 	for i, image := range k.Images {
-		if problem, hint := badImage(image); problem != "" {
+		if problem, hint := image.Problem(); problem != "" {
 			refuse(fmt.Sprintf("images[%d]", i), problem, hint)
 		}
 	}
+	ds = append(ds, checkImages(a, k)...)
 	if k.NamePrefix != "" && !namePrefix.MatchString(k.NamePrefix) {
 		refuse("namePrefix", fmt.Sprintf("no object can have a name that begins with %q", k.NamePrefix),
 			"use lower case letters, digits, dashes and dots")
@@ -230,33 +231,6 @@ func badPatch(p model.KustomPatch) (problem, hint string) {
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// An image's name has no tag and no digest: a registry with its port, and a path
-// (https://pkg.go.dev/github.com/distribution/reference).
-var (
-	imageName = lazyregexp.New(`^([A-Za-z0-9.-]+(:[0-9]+)?/)?[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
-	imageTag  = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-)
-
-// badImage returns the reason why an image cannot be replaced. It returns "" if it can.
-func badImage(i model.KustomImage) (problem, hint string) {
-	for _, name := range []string{i.Name, i.NewName} {
-		if name != "" && !imageName.MatchString(name) {
-			return fmt.Sprintf("%q is no name of an image", name),
-				"a name has no tag and no digest: those are newTag and digest"
-		}
-	}
-	switch {
-	case i.NewTag != "" && !imageTag.MatchString(i.NewTag):
-		return fmt.Sprintf("%q is no tag of an image", i.NewTag), ""
-	case i.NewName == "" && i.NewTag == "" && i.Digest == "":
-		return "nothing of the image " + i.Name + " is replaced", "give newName, newTag or digest"
-	case i.NewTag != "" && i.Digest != "":
-		return "the image " + i.Name + " gets a tag and a digest, and kustomize takes the digest alone",
-			"remove newTag"
-	}
-	return "", ""
 }
 
 // ChartValues returns the values of the assignment's chart: the application's values, with

@@ -14,6 +14,7 @@ import (
 func (x *Exporter) clusterType(v cue.Value, ref model.Ref) (c model.ClusterType, ok bool) {
 	ok = x.read.decode(&c, v, ref, "clusters")
 	x.checkLabels(c.Labels, ref.At("labels"))
+	ok = x.checkImages(c.Images, ref.At("images")) && ok
 	of, good := x.selectors.optional(v, ref, "clusters", true)
 	if cuevalue.Field(v, "clusters").Exists() {
 		c.Clusters = &of

@@ -27,6 +27,13 @@ var (
 	Registry = model.Manifests{Helm: &model.Helm{OCI: "oci://registry.example.test/charts/app", Version: "1.2.3"}}
 )
 
+// Images are of a cluster type. One has the final name of an image of Overlay.
+var Images = []model.Image{
+	{KustomImage: model.KustomImage{Name: "mirror.example.test/web", NewName: "site.example.test:5000/web"}},
+	{KustomImage: model.KustomImage{Name: "app", Digest: "sha256:" + strings.Repeat("0b", 32)}},
+	{KustomImage: model.KustomImage{Name: "cache", NewTag: "7"}},
+}
+
 // Overlay is a Kustomize overlay with all kinds of changes.
 var Overlay = model.Manifests{Kustomize: &model.Kustomize{
 	Git:  &model.Git{Repo: "https://git.example.test/app", Tag: "v1"},
@@ -64,6 +71,8 @@ type Platform struct {
 	Targets []Target
 	// Clusters are the clusters of the cluster type, sorted by name.
 	Clusters []model.Cluster
+	// Images are the cluster type's.
+	Images []model.Image
 }
 
 // Target is an assignment of the platform.
@@ -132,6 +141,7 @@ func (p Platform) Assignment(t testing.TB, target Target) *backends.Assignment {
 		Environment: "dev", ClusterType: "large", Clusters: p.Clusters, Workspace: target.Workspace,
 		Bounds: target.Bounds, Application: workload, Workload: workload, Target: short, DeploymentTarget: full,
 		Namespace: target.Namespace, GitOps: p.GitOps, Registration: target.Registration,
+		Images:    p.Images,
 		Manifests: target.Manifests, Render: target.Render, Restart: target.Restart,
 		Projection: target.Projection, ConfigFormat: target.Format,
 		Values: values, Digest: model.DigestOf(values), Secrets: target.Secrets,
