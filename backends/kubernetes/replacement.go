@@ -10,9 +10,9 @@ import (
 )
 
 // ReplaceImages replaces image references in an object, or in several objects at any depth of a
-// value. It finds them where the image transformer of kustomize does, in objects of all kinds
-// except CustomResourceDefinitions: in the fields containers and initContainers, and in the image
-// volumes of pods. It also finds those of ephemeralContainers. A reference with the name of an
+// value. It finds them in the same places as the image transformer of kustomize: in the fields
+// containers and initContainers, and in image volumes. It also finds them in ephemeralContainers.
+// It does not change CustomResourceDefinitions. A reference with the name of an
 // element becomes what kustomize makes of it. Other references get the new registry of the longest
 // registry that they are in.
 //
@@ -98,7 +98,7 @@ func (r *imageReplacer) list(list model.Value, path string, field ...string) mod
 	return model.ListOf(out...)
 }
 
-// reference returns what replaces an image reference. With an error, it returns the same reference.
+// reference returns the new reference of an image. With an error, it returns the same reference.
 func (r *imageReplacer) reference(text string) (string, error) {
 	name, revision := cutRevision(text)
 	if image, ok := r.names[name]; ok {
@@ -127,7 +127,7 @@ func (r *imageReplacer) reference(text string) (string, error) {
 }
 
 // cutRevision splits a reference into the name and its tag and digest, with the characters before
-// them. A colon before the last slash is that of a port.
+// them. A colon before the last slash begins a port.
 func cutRevision(text string) (name, revision string) {
 	name, _, _ = strings.Cut(text, "@")
 	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {

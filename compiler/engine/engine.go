@@ -19,7 +19,7 @@
 //	render.go       render charts, overlays and playbooks
 //	boundsunit.go   the users and the rights of systemd units
 //	bounds.go       check assignments against the bounds of their workspaces
-//	images.go       replaces the images of a cluster type
+//	images.go       replace the images of a cluster type
 //	emit.go         one emission, by a backend
 //	assignment.go   identify assignments, and emit the assignments that are not cached
 //	recall.go       skip the cluster types that have not changed

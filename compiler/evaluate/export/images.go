@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// checkImages reports elements of images that replace nothing, or by something that is no image,
-// and elements whose order would matter. It writes registries in full. It reports whether all
+// checkImages reports elements of images that replace nothing, elements with names or registries
+// that are not valid, and elements whose order would matter. It writes registries in full. It reports whether all
 // elements are valid.
 func (x *Exporter) checkImages(images []model.Image, ref model.Ref) bool {
 	ok := true
