@@ -205,9 +205,9 @@ func addDigest(files tree.Revision, others [sha256.Size]byte) tree.Revision {
 }
 
 // addDependencies adds to the files of a chart its dependencies in other folders of the source, as
-// `helm dependency build` does: those that its Chart.yaml names by file:// and that its folder
-// charts lacks. in is the folder charts/NAME/ of a dependency, or "". folders are the folders of the
-// charts around it in the source, and its own at the end.
+// `helm dependency build` does. Its Chart.yaml names them by file://. Dependencies in its folder
+// charts take precedence. in is the folder charts/NAME/ of a dependency, or "". folders are the
+// folders of the charts around it in the source, and its own at the end.
 func addDependencies(files map[string][]byte, in string, from *archive.Tree, folders []string) {
 	own := folders[len(folders)-1]
 	for name, folder := range helm.LocalDependencies(files[in+"Chart.yaml"]) {

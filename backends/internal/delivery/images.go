@@ -14,10 +14,10 @@ import (
 // overlay k, which may be nil, and those of the cluster type.
 //
 // Each name is unique, and the order has no effect, because the reconcilers differ. Kustomize
-// replaces in order, Argo CD sorts by name, and Flux keeps the last of several elements with a name.
-// So an image that the overlay calls by a name of the cluster type gets both changes at once. If
-// the overlay renames app to shop, and the cluster type renames shop to mirror/shop, Images returns
-// app and shop. Both become mirror/shop.
+// replaces in order, Argo CD sorts by name, and Flux keeps the last of several elements with a
+// name. So an image that the overlay calls by a name of the cluster type gets both changes at once.
+// If the overlay renames app to shop, and the cluster type renames shop to mirror/shop, Images
+// returns app and shop. Both become mirror/shop.
 func Images(a *backends.Assignment, k *model.Kustomize) []model.KustomImage {
 	var out []model.KustomImage
 	if k != nil {
