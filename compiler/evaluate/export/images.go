@@ -11,8 +11,8 @@ import (
 )
 
 // checkImages reports elements of images that replace nothing, elements with names or registries
-// that are not valid, and elements whose order would matter. It writes registries in full. It reports whether all
-// elements are valid.
+// that are not valid, and elements whose order would matter. It writes registries in full. It
+// reports whether all elements are valid.
 func (x *Exporter) checkImages(images []model.Image, ref model.Ref) bool {
 	ok := true
 	fail := func(i int, field, problem, hint string, others ...model.Ref) {
