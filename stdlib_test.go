@@ -95,7 +95,7 @@ func TestValueTypes(t *testing.T) {
 			t.Fatal(of.Err())
 		}
 		fits := func(literal string) bool {
-			v := pkg.Context().CompileString(literal)
+			v := cuecontext.New().CompileString(literal)
 			if v.Err() != nil {
 				t.Fatal(v.Err())
 			}
