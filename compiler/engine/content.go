@@ -2,9 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -77,7 +75,7 @@ func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagno
 		}
 		if err != nil {
 			return bad("path is the folder with the chart's Chart.yaml, from the folder of the CUE file "+
-				"that names it", "the chart in %s cannot be read: %v", h.Path, cause(err))
+				"that names it", "the chart in %s cannot be read: %v", h.Path, source.Reason(err))
 		}
 		for name, f := range chart.Files {
 			c.tree.Files[path.Join(folders[0], name)] = f
@@ -93,24 +91,19 @@ func readChart(platform *source.Platform, h *model.Helm) (content, []diag.Diagno
 		}
 	}
 	for _, name := range h.ValuesFiles {
+		if problem, hint := platform.Files().Refuse(name); problem != "" {
+			return bad(hint, "the file of values %s %s", name, problem)
+		}
 		data, err := platform.Files().ReadFile(name)
 		if err != nil {
 			return bad("a file of values is found from the folder of the CUE file that names it",
-				"the file of values %s cannot be read: %v", name, cause(err))
+				"the file of values %s cannot be read: %v", name, source.Reason(err))
 		}
 		c.tree.Files[name] = archive.File{Data: data}
 	}
 	c.revision = helm.Version(c.tree.Files[path.Join(h.Path, "Chart.yaml")].Data)
 	c.digest = dependency.Digest(model.DigestBytes(archive.Pack(c.tree)))
 	return c, nil
-}
-
-// cause returns an error without the path that it repeats.
-func cause(err error) error {
-	if in := (*fs.PathError)(nil); errors.As(err, &in) {
-		return in.Err
-	}
-	return err
 }
 
 // versionOf returns the version of an assignment: the one that the platform names, or one that is
@@ -127,7 +120,14 @@ func versionOf(p *Inputs, a *schedule.Assignment) (string, model.VersionSource) 
 	}
 	v := version{}
 	v.version, v.from = a.Manifests.Version()
-	if c, ok, ds := p.content(a); key.content && ok && len(ds) == 0 {
+	var c content
+	known := false
+	if key.content {
+		var ds []diag.Diagnostic
+		c, known, ds = p.content(a)
+		known = known && len(ds) == 0
+	}
+	if known {
 		switch h := a.Manifests.Helm; {
 		case h != nil && h.Git != nil:
 			tree, ds := p.request.Library.Tree(c.entry)
@@ -170,29 +170,33 @@ func (p *Inputs) addCharts() {
 	if !p.digests {
 		return
 	}
-	hashes := map[bool]map[string]dependency.Digest{false: {}, true: {}}
+	files := map[string]model.Digest{} // by name
 	for i := range p.Model.Workloads {
 		for _, t := range p.Model.Workloads[i].Targets {
 			if h := t.Manifests.Helm; h != nil && h.Path != "" {
 				c, _ := openChart(p, h)
-				own := strings.HasPrefix(h.Path, path.Join(source.Environments, p.Name)+"/")
-				hashes[own][h.Path] = c.digest
+				if c.tree == nil {
+					continue // it cannot be read
+				}
+				for name, f := range c.tree.Files {
+					files[name] = model.DigestBytes(f.Data)
+				}
 			}
 		}
 	}
-	for own, charts := range hashes {
-		if len(charts) == 0 {
-			continue
+	base, own := "", ""
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		in := &base
+		if strings.HasPrefix(name, path.Join(source.Environments, p.Name)+"/") {
+			in = &own
 		}
-		text := ""
-		for _, name := range slices.Sorted(maps.Keys(charts)) {
-			text += name + " " + string(charts[name]) + "\n"
-		}
-		into := &p.Source.Base
-		if own {
-			into = &p.Source.Environment
-		}
-		*into = addDigest(*into, sha256.Sum256([]byte(text)))
+		*in += name + " " + string(files[name]) + "\n"
+	}
+	if base != "" {
+		p.Source.Base = addDigest(p.Source.Base, sha256.Sum256([]byte(base)))
+	}
+	if own != "" {
+		p.Source.Environment = addDigest(p.Source.Environment, sha256.Sum256([]byte(own)))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func (r *reader) inventory(m *model.Inventory) *inventory {
 	}
 	switch f := inv.filter; {
 	case problem != nil:
-	case f != nil && f.rows > 0 && f.held == 0: // also if rows are wrong, maybe those of others
+	case f != nil && f.rows > 0 && f.held == 0: // also if rows are wrong, which others may own
 		problem = f.unsatisfied(m)
 	case len(inv.rows) == 0 && len(inv.kinds) == 0 && !m.AllowEmpty:
 		problem = &fault{message: "has no rows", hint: "where that is right, write allowEmpty: true"}
@@ -133,28 +132,14 @@ var tooLarge = &fault{message: fmt.Sprintf("has more than %d MiB", maxBytes>>20)
 // locate returns the name of an inventory's file from the platform's root. A file outside
 // the platform, or in several folders, is a fault.
 func locate(files *source.Files, env *model.Environment, inv *model.Inventory) (string, *fault) {
-	folders := map[string]bool{}
-	for _, p := range env.Positions.Of(
-		model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"}) {
-		folders[path.Dir(p.File)] = true
-	}
-	if len(folders) > 1 {
+	at := env.Positions.Of(model.Ref{Collection: "inventories", Name: inv.Name, Path: "file"})
+	name, ok := source.NamedFrom(at, inv.File)
+	if !ok {
 		return "", &fault{message: "is named in several folders", hint: "a file is found from the " +
 			"folder of the CUE file that names it: name it in one"}
 	}
-	name := path.Clean(inv.File)
-	for folder := range folders {
-		name = path.Join(folder, inv.File)
-	}
-	if !filepath.IsLocal(filepath.FromSlash(name)) ||
-		slices.Contains(strings.Split(name, "/"), ".git") {
-		return name, &fault{message: "is not in the platform", hint: "copy it into the platform"}
-	}
-	if target, err := filepath.EvalSymlinks(files.Path(name)); err == nil {
-		if _, within := files.Name(target); !within {
-			return name, &fault{message: "leads out of the platform",
-				hint: "copy what it leads to into the platform"}
-		}
+	if problem, hint := files.Refuse(name); problem != "" {
+		return name, &fault{message: problem, hint: hint}
 	}
 	return name, nil
 }
@@ -194,18 +179,11 @@ func (inv *inventory) openOwn() ([]byte, *fault) {
 		return nil, &fault{message: "is not there", hint: "a file is found from the folder of the CUE " +
 			"file that names it: " + inv.file}
 	case err != nil:
-		return nil, &fault{message: "cannot be read: " + cause(err), hint: "let kalypso read the file"}
+		return nil, &fault{message: "cannot be read: " + source.Reason(err).Error(),
+			hint: "let kalypso read the file"}
 	}
 	inv.digest = sha256.Sum256(data)
 	return data, nil
-}
-
-// cause returns an error without the path that it repeats.
-func cause(err error) string {
-	if in := (*fs.PathError)(nil); errors.As(err, &in) {
-		return in.Err.Error()
-	}
-	return err.Error()
 }
 
 // read makes rows from the file's content.

@@ -3,7 +3,6 @@ package export
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/check"
 	"github.com/kalypso-io/kalypso/compiler/evaluate/internal/cuevalue"
 	"github.com/kalypso-io/kalypso/compiler/model"
+	"github.com/kalypso-io/kalypso/compiler/source"
 )
 
 // Workloads exports the workloads, with their deployment targets of the environment.
@@ -187,19 +187,12 @@ func (x *Exporter) chart(h *model.Helm, v cue.Value, at model.Ref) bool {
 // fileOf returns the name of a file or folder of the platform from its root. In v, it is named
 // from the folder of the CUE file.
 func (x *Exporter) fileOf(name string, v cue.Value, at model.Ref) string {
-	folders := map[string]bool{}
-	for _, p := range x.Written(v) {
-		folders[path.Dir(p.File)] = true
-	}
-	if len(folders) != 1 {
+	fromRoot, ok := source.NamedFrom(x.Written(v), name)
+	if !ok {
 		x.Fail(at, diag.New(diag.NotAllowed, name+" is named in several folders").On(at.String()).
 			Hinting("it is found from the folder of the CUE file that names it: name it in one"))
-		return name
 	}
-	for folder := range folders {
-		name = path.Join(folder, name)
-	}
-	return name
+	return fromRoot
 }
 
 // checkVerify reports sources that must be verified and cannot be. It also reports sources that
