@@ -182,11 +182,8 @@ func (g promoter) promote(cmd *cobra.Command, o *promoteOptions) error {
 	for attempt := 1; ; attempt++ {
 		err = g.withSession(cmd, &o.promotionOptions,
 			func(ctx context.Context, s *promotion.Session) error {
-				intent, err := o.intent(s)
+				intent, err := g.intent(ctx, s, o)
 				if err != nil {
-					return err
-				}
-				if err := g.noteFolder(ctx, s, &o.folder); err != nil {
 					return err
 				}
 				stages, err = s.Apply(ctx, intent, saved)
@@ -300,15 +297,22 @@ func (o *promoteOptions) readPlan(g *console) (*plan.Plan, error) {
 	return plan.ParsePlan(data)
 }
 
+// intent returns the intent of the flags, and notes differences of the folder.
+func (g promoter) intent(ctx context.Context, s *promotion.Session,
+	o *promoteOptions) (promotion.Intent, error) {
+	intent, err := o.intent(s)
+	if err == nil {
+		err = g.noteFolder(ctx, s, &o.folder)
+	}
+	return intent, err
+}
+
 func (g promoter) promotePlan(cmd *cobra.Command, o *promoteOptions, save string) error {
 	var planned *plan.Plan
 	err := g.withSession(cmd, &o.promotionOptions,
 		func(ctx context.Context, s *promotion.Session) error {
-			intent, err := o.intent(s)
+			intent, err := g.intent(ctx, s, o)
 			if err != nil {
-				return err
-			}
-			if err := g.noteFolder(ctx, s, &o.folder); err != nil {
 				return err
 			}
 			planned, err = s.Plan(ctx, intent)

@@ -143,8 +143,7 @@ func enters(app *model.Application, folder string) bool {
 	return false
 }
 
-func within(name,
-	folder string) bool {
+func within(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, folder+"/")
 }
 

@@ -78,8 +78,8 @@ const (
 	CommitVersion VersionSource = "commit" // the first 12 digits of a commit's id
 )
 
-// Compares reports whether versions of this source are compared: those that the platform names, and
-// those of charts.
+// Compares reports whether versions of this source are compared: versions that the
+// platform names, and versions of charts.
 func (s VersionSource) Compares() bool { return s == "" || s == ChartVersion }
 
 // Version derives a version from the fields of the manifests: of the chart, or else the tag, the

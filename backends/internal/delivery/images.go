@@ -10,8 +10,8 @@ import (
 	"github.com/kalypso-io/kalypso/compiler/model"
 )
 
-// Images returns the images that a reconciler replaces in manifests that it fetches: those of the
-// overlay k, which may be nil, and those of the cluster type.
+// Images returns the images that a reconciler replaces in manifests that it fetches: the images of
+// the overlay k, which may be nil, and of the cluster type.
 //
 // Each name is unique, and the order has no effect, because the reconcilers differ. Kustomize
 // replaces in order, Argo CD sorts by name, and Flux keeps the last of several elements with a

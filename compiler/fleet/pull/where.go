@@ -88,7 +88,7 @@ func (d *division) claim(r row, change *Change) error {
 	return nil
 }
 
-// join returns own rows with those of other environments, sorted by name. The order does not
+// join returns own rows with the rows of other environments, sorted by name. The order does not
 // depend on the environment that is pulled.
 func (d *division) join(own []row) []row {
 	if len(d.others) == 0 {

@@ -35,7 +35,7 @@ func checkArchive(chart []byte) error {
 	return unreadable("the chart's archive", b.walk(chart, "", 0))
 }
 
-// checkFolder checks the files of a chart's folder as checkArchive does those of an archive.
+// checkFolder checks the files of a chart's folder as checkArchive checks the files of an archive.
 func checkFolder(files map[string][]byte) error {
 	b := bounds{bytes: maxUnpacked, entries: maxEntries}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
